@@ -1,0 +1,93 @@
+// Command agents runs any set of workers against a NATS server.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+	"github.com/rs/zerolog"
+
+	"nexuscore.dev/nexus/internal/agents"
+	"nexuscore.dev/nexus/internal/node"
+	"nexuscore.dev/nexus/internal/run"
+	"nexuscore.dev/nexus/internal/sandbox"
+)
+
+type cli struct {
+	NATS      string   `name:"nats" required:"" placeholder:"URL" env:"NEXUS_NATS" help:"The NATS server, credentials included."`
+	Replicas  int      `default:"1" env:"NEXUS_REPLICAS" help:"Replicas of the streams."`
+	State     string   `placeholder:"DIR" env:"NEXUS_STATE" help:"Folder for journals, patches and reports; default: $$XDG_STATE_HOME/nexus."`
+	Only      []string `placeholder:"NAME" help:"Run only these workers (comma-separated); default: all. See the list below."`
+	Conductor bool     `default:"true" negatable:"" help:"Run a conductor and the sweeper as well."`
+	Verbose   bool     `short:"v" help:"Log what goes on inside."`
+}
+
+func description() string {
+	names := make([]string, 0, len(agents.Names()))
+	for _, n := range agents.Names() {
+		names = append(names, string(n))
+	}
+	return `Runs workers of NexusCore against a NATS server until Ctrl-C. What is in hand then is given back at once.
+
+Workers: ` + strings.Join(names, ", ") + `
+
+snapshot, apply, deliver, rollback and report serve the projects of this host; the others fetch what they need from the bus.
+
+Examples:
+  agents --nats nats://127.0.0.1:4222
+  agents --nats nats://127.0.0.1:4222 --only debugger,test --no-conductor`
+}
+
+func main() {
+	sandbox.MaybeInit()
+	var c cli
+	kong.Parse(&c, kong.Name("agents"), kong.Description(description()),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}))
+	if err := c.run(); err != nil {
+		fmt.Fprintln(os.Stderr, "agents:", err)
+		os.Exit(1)
+	}
+}
+
+func (c *cli) run() (err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	level := zerolog.WarnLevel
+	if c.Verbose {
+		level = zerolog.DebugLevel
+	}
+	log := zerolog.New(zerolog.ConsoleWriter{Out: os.Stderr, NoColor: true}).Level(level).With().Timestamp().Logger()
+	cfg, err := node.FromEnv(c.State, log)
+	if err != nil {
+		return err
+	}
+	cfg.URL, cfg.Replicas, cfg.NoConductor = c.NATS, c.Replicas, !c.Conductor
+	for _, name := range c.Only {
+		if !slices.Contains(agents.Names(), run.Worker(name)) {
+			return fmt.Errorf("no worker %q; known: %v", name, agents.Names())
+		}
+		cfg.Workers = append(cfg.Workers, run.Worker(name))
+	}
+	n, err := node.Open(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, n.Close()) }()
+	if err := n.Start(ctx, "", true); err != nil {
+		return err
+	}
+	fmt.Printf("agents: working on %s as host %s\n", c.NATS, cfg.Rules.Home)
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-n.Failed():
+		return errors.New("conductor or workers have stopped")
+	}
+}

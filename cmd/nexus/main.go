@@ -1,0 +1,98 @@
+// Command nexus heals folders whose tests fail, over a message bus, and never
+// leaves a byte that was not proved.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/alecthomas/kong"
+
+	"nexuscore.dev/nexus/internal/sandbox"
+)
+
+// cli is the command line.
+type cli struct {
+	Heal    healCmd    `cmd:"" help:"Make the failing tests of a folder pass, or leave the folder as it was."`
+	Up      upCmd      `cmd:"" help:"Run server, all workers and the HTTP gateway until Ctrl-C."`
+	Run     runCmd     `cmd:"" help:"Look at runs, or cancel one."`
+	Replay  replayCmd  `cmd:"" help:"Decide a recorded run again and compare."`
+	Doctor  doctorCmd  `cmd:"" help:"Say what is there, what is missing, and what that costs."`
+	Version versionCmd `cmd:"" help:"Print the version."`
+
+	Verbose bool `short:"v" help:"Log what goes on inside, to standard error."`
+}
+
+const description = `Heals folders whose tests fail.
+
+A run takes a snapshot, runs the tests, asks its sources for a fix, puts each candidate through gates and tests in a
+staged copy, and writes the folder only when a fix was proved. Everything else leaves it byte for byte as it was.
+
+Exit status: 0 APPROVED, 2 NEEDS_HUMAN_REVIEW, 1 ERROR or wrong usage.
+
+Examples:
+  nexus heal .                          heal this folder
+  nexus heal app --test "pytest -q app" name the test command
+  nexus heal . --dry-run                find and prove a fix, write nothing
+  nexus heal . --source engine --json   no model, one JSON object per event
+  nexus run ls                          list the runs
+  nexus doctor                          what is there, what is missing`
+
+func main() {
+	sandbox.MaybeInit()
+	os.Exit(realMain(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// env is what a command may use of its process.
+type env struct {
+	out, err io.Writer
+	verbose  bool
+}
+
+// exitError ends the program with a status and no further message.
+type exitError int
+
+// Error implements error.
+func (e exitError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+func realMain(args []string, out, errOut io.Writer) (status int) {
+	var c cli
+	p, err := kong.New(&c, kong.Name("nexus"), kong.Description(description), kong.UsageOnError(),
+		kong.Writers(out, errOut), kong.Exit(func(code int) { panic(exitError(code)) }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}))
+	if err != nil {
+		fmt.Fprintln(errOut, "nexus:", err)
+		return 1
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			code, ok := r.(exitError)
+			if !ok {
+				panic(r)
+			}
+			status = int(code)
+		}
+	}()
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	ctx, err := p.Parse(args)
+	if err != nil {
+		fmt.Fprintf(errOut, "nexus: %v\nTry 'nexus --help'.\n", err)
+		return 1
+	}
+	ctx.BindTo(context.Background(), (*context.Context)(nil))
+	err = ctx.Run(&env{out: out, err: errOut, verbose: c.Verbose})
+	var code exitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &code):
+		return int(code)
+	}
+	fmt.Fprintln(errOut, "nexus:", err)
+	return 1
+}

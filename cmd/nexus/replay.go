@@ -1,0 +1,37 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"nexuscore.dev/nexus/internal/bus"
+	"nexuscore.dev/nexus/internal/run"
+)
+
+type replayCmd struct {
+	ID     string `arg:"" help:"The run; its first characters are enough."`
+	Verify bool   `help:"Fold the log again and compare every decision, byte for byte."`
+	Common common `embed:""`
+}
+
+// Run decides a recorded run again.
+func (c *replayCmd) Run(ctx context.Context, e *env) error {
+	if !c.Verify {
+		return errors.New("say what to replay: 'nexus replay ID --verify'")
+	}
+	return c.Common.with(ctx, e, c.ID, func(_ *bus.Bus, log bus.Log, s run.State) error {
+		diffs, err := run.Verify(s.ID, log.Events)
+		if err != nil {
+			return err
+		}
+		if len(diffs) == 0 {
+			fmt.Fprintf(e.out, "run %s: %d events, every decision is the same (%s)\n", s.ID, len(log.Events), run.Summarise(s).State)
+			return nil
+		}
+		for _, d := range diffs {
+			fmt.Fprintln(e.out, d)
+		}
+		return exitError(2)
+	})
+}

@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"nexuscore.dev/nexus/internal/bus"
+	"nexuscore.dev/nexus/internal/node"
+	"nexuscore.dev/nexus/internal/run"
+)
+
+type runCmd struct {
+	Ls     runLsCmd     `cmd:"" help:"List the runs, newest first."`
+	Show   runShowCmd   `cmd:"" help:"Show every attempt of a run."`
+	Watch  runWatchCmd  `cmd:"" help:"Follow a run until it is closed."`
+	Cancel runCancelCmd `cmd:"" help:"End a run; its folder is put back as it was."`
+	Diff   runDiffCmd   `cmd:"" help:"Print a candidate of a run as a unified diff."`
+}
+
+// open returns a node that reads; it is the owner when nobody else is.
+func (c common) open(ctx context.Context, e *env) (*node.Node, error) {
+	cfg, err := c.config(e)
+	if err != nil {
+		return nil, err
+	}
+	return node.Open(ctx, cfg)
+}
+
+// with calls do with the state of a run, whose id may be shortened.
+func (c common) with(ctx context.Context, e *env, prefix string, do func(*bus.Bus, bus.Log, run.State) error) (err error) {
+	n, err := c.open(ctx, e)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, n.Close()) }()
+	id, err := n.Bus().FindRun(ctx, prefix)
+	if err != nil {
+		return err
+	}
+	log, err := n.Bus().ReadLog(ctx, id)
+	if err != nil {
+		return err
+	}
+	s, err := log.State()
+	if err != nil {
+		return err
+	}
+	return do(n.Bus(), log, s)
+}
+
+type runLsCmd struct {
+	JSON   bool   `name:"json" help:"One JSON object per run."`
+	Common common `embed:""`
+}
+
+// Run lists the runs.
+func (c *runLsCmd) Run(ctx context.Context, e *env) (err error) {
+	n, err := c.Common.open(ctx, e)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, n.Close()) }()
+	ids, err := n.Bus().Runs(ctx)
+	if err != nil {
+		return err
+	}
+	var states []run.State
+	for id := range ids {
+		log, err := n.Bus().ReadLog(ctx, id)
+		if err != nil {
+			return err
+		}
+		s, err := log.State()
+		if err != nil {
+			return err
+		}
+		states = append(states, s)
+	}
+	slices.SortFunc(states, func(a, b run.State) int { return b.OpenedAt.Compare(a.OpenedAt) })
+	if c.JSON {
+		for _, s := range states {
+			if err := json.NewEncoder(e.out).Encode(run.Summarise(s)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(states) == 0 {
+		fmt.Fprintln(e.out, "no runs yet; start one with 'nexus heal DIR'")
+		return nil
+	}
+	w := tabwriter.NewWriter(e.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "RUN\tSTATE\tSTEP\tATTEMPTS\tOPENED\tFOLDER")
+	for _, s := range states {
+		sum := run.Summarise(s)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", s.ID[:8], sum.State, sum.Step, len(sum.Tries),
+			s.OpenedAt.Local().Format(time.DateTime), clean(sum.Dir))
+	}
+	return w.Flush()
+}
+
+type runShowCmd struct {
+	ID     string `arg:"" help:"The run; its first characters are enough."`
+	JSON   bool   `name:"json" help:"As JSON."`
+	Events bool   `help:"List the events of its log as well."`
+	Common common `embed:""`
+}
+
+// Run shows a run.
+func (c *runShowCmd) Run(ctx context.Context, e *env) error {
+	return c.Common.with(ctx, e, c.ID, func(b *bus.Bus, log bus.Log, s run.State) error {
+		sum := run.Summarise(s)
+		if cand, _ := s.Winner(); cand != nil {
+			data, err := b.Artifacts().Get(ctx, cand.Diff.SHA256)
+			if err != nil {
+				return err
+			}
+			sum.Diff = string(data)
+		}
+		if c.JSON {
+			return json.NewEncoder(e.out).Encode(sum)
+		}
+		v := newView(e, false)
+		v.live = false
+		s2 := run.State{ID: s.ID}
+		for _, ev := range log.Events {
+			var err error
+			if s2, err = run.Fold(s2, ev); err != nil {
+				return err
+			}
+			text, ok := describe(ev, s2)
+			switch {
+			case c.Events:
+				fmt.Fprintf(e.out, "%4d  %-11s %s\n", ev.N, ev.Command.Name(), text)
+			case text != "":
+				v.line(mark(ok), text)
+			}
+		}
+		for _, a := range sum.Tries {
+			fmt.Fprintf(e.out, "\nattempt %d  %s  %s", a.N, a.Source, a.Status)
+			if a.Gate != "" {
+				fmt.Fprintf(e.out, "  gate %s", a.Gate)
+			}
+			if a.Reason != "" {
+				fmt.Fprintf(e.out, "\n  %s", clean(a.Reason))
+			}
+			for _, id := range a.FailedTests {
+				fmt.Fprintf(e.out, "\n  red: %s", clean(id))
+			}
+		}
+		if len(sum.Tries) > 0 {
+			fmt.Fprintln(e.out)
+		}
+		v.result(sum)
+		return nil
+	})
+}
+
+type runWatchCmd struct {
+	ID     string `arg:"" help:"The run; its first characters are enough."`
+	JSON   bool   `name:"json" help:"One JSON object per event."`
+	Common common `embed:""`
+}
+
+// Run follows a run.
+func (c *runWatchCmd) Run(ctx context.Context, e *env) error {
+	return c.Common.with(ctx, e, c.ID, func(b *bus.Bus, _ bus.Log, s run.State) error {
+		v := newView(e, c.JSON)
+		last := s
+		err := b.Follow(ctx, s.ID, func(ev run.Event, s run.State) bool {
+			last = s
+			v.event(ev, s)
+			return !s.Closed && !s.Parked
+		})
+		if err != nil {
+			return err
+		}
+		sum := run.Summarise(last)
+		v.result(sum)
+		if sum.Exit != 0 {
+			return exitError(sum.Exit)
+		}
+		return nil
+	})
+}
+
+type runCancelCmd struct {
+	ID     string `arg:"" help:"The run; its first characters are enough."`
+	Common common `embed:""`
+}
+
+// Run cancels a run and waits until it has settled.
+func (c *runCancelCmd) Run(ctx context.Context, e *env) (err error) {
+	n, err := c.Common.open(ctx, e)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, n.Close()) }()
+	id, err := n.Bus().FindRun(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	if err := n.Start(ctx, "", false); err != nil {
+		return err
+	}
+	if err := n.Bus().Order(ctx, id, run.Order{Kind: run.OrderCancel, Reason: "cancelled by the user"}); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	defer cancel()
+	v := newView(e, false)
+	var last run.State
+	err = n.Bus().Follow(ctx, id, func(_ run.Event, s run.State) bool { last = s; return !s.Closed })
+	if err != nil {
+		return fmt.Errorf("run %s has not ended yet: %w", id, err)
+	}
+	v.result(run.Summarise(last))
+	return nil
+}
+
+type runDiffCmd struct {
+	ID      string `arg:"" help:"The run; its first characters are enough."`
+	Attempt int    `help:"The attempt; default: the one that won, else the last with a candidate."`
+	Common  common `embed:""`
+}
+
+// Run prints a candidate's diff as it is, ready for git apply.
+func (c *runDiffCmd) Run(ctx context.Context, e *env) error {
+	return c.Common.with(ctx, e, c.ID, func(b *bus.Bus, _ bus.Log, s run.State) error {
+		var found *run.Ref
+		for _, a := range run.Summarise(s).Tries {
+			if a.Diff != nil && (c.Attempt == 0 || c.Attempt == a.N) {
+				found = a.Diff
+			}
+		}
+		if found == nil {
+			return fmt.Errorf("run %s has no such candidate", strings.ToLower(s.ID[:8]))
+		}
+		data, err := b.Artifacts().Get(ctx, found.SHA256)
+		if err != nil {
+			return err
+		}
+		_, err = e.out.Write(data)
+		return err
+	})
+}

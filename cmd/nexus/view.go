@@ -1,0 +1,207 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mattn/go-isatty"
+
+	"nexuscore.dev/nexus/internal/run"
+	"nexuscore.dev/nexus/internal/sandbox"
+	"nexuscore.dev/nexus/internal/wire"
+)
+
+// view shows a run: a live line for the step in progress on a terminal,
+// plain lines otherwise, or one JSON object per event.
+type view struct {
+	out  io.Writer
+	json bool
+	live bool
+
+	mu    sync.Mutex
+	began time.Time
+	step  string
+	stop  chan struct{}
+	wg    sync.WaitGroup
+}
+
+func newView(e *env, asJSON bool) *view {
+	v := &view{out: e.out, json: asJSON}
+	if f, ok := e.out.(*os.File); ok && !asJSON {
+		v.live = isatty.IsTerminal(f.Fd()) && os.Getenv("TERM") != "dumb"
+	}
+	return v
+}
+
+// eventLine is one event with --json.
+type eventLine struct {
+	Type string          `json:"type"`
+	Run  string          `json:"run"`
+	N    int             `json:"n"`
+	Name string          `json:"name"`
+	Step string          `json:"step"`
+	At   time.Time       `json:"at"`
+	Text string          `json:"text"`
+	Body json.RawMessage `json:"body"`
+}
+
+func (v *view) start(dir string) {
+	if !v.json {
+		v.line(mark(" "), "heal "+clean(dir))
+	}
+}
+
+// note is a sentence about the command itself.
+func (v *view) note(text string) {
+	if v.json {
+		v.print(map[string]string{"type": "note", "text": text})
+		return
+	}
+	v.line(mark("!"), text)
+}
+
+// event shows one event of the log and, on a terminal, what is waited for.
+func (v *view) event(ev run.Event, s run.State) {
+	text, ok := describe(ev, s)
+	if v.json {
+		body, err := wire.EncodeEvent(ev)
+		if err != nil {
+			body = []byte("null")
+		}
+		v.print(eventLine{"event", s.ID, ev.N, ev.Command.Name(), s.Step(), s.At, text, body})
+		return
+	}
+	v.idle()
+	if text != "" {
+		v.line(mark(ok), text)
+	}
+	if !s.Closed {
+		v.waiting(waitText(s))
+	}
+}
+
+// result shows the end of the run.
+func (v *view) result(sum run.Summary) {
+	if v.json {
+		v.print(struct {
+			Type string `json:"type"`
+			run.Summary
+		}{"result", sum})
+		return
+	}
+	v.idle()
+	if sum.Diff != "" {
+		fmt.Fprintf(v.out, "\n%s\n", strings.TrimRight(sandbox.Printable([]byte(sum.Diff)), "\n"))
+	}
+	fmt.Fprintf(v.out, "\n%s  %s\n", v.paint(sum.State), clean(sum.Reason))
+	row := func(name, text string) {
+		if text != "" {
+			fmt.Fprintf(v.out, "  %-9s %s\n", name, text)
+		}
+	}
+	row("run", sum.Run)
+	row("files", strings.Join(sum.Files, ", "))
+	row("patch", sum.Patch)
+	row("report", sum.Report)
+	switch {
+	case sum.FinalTree != "" && sum.FinalTree == sum.BaseTree && sum.Proven:
+		row("folder", "byte for byte as before the run")
+	case sum.State != run.Approved && !sum.Proven && sum.BaseTree != "":
+		row("folder", "NOT PROVEN to be as before the run: look at it before you go on")
+	}
+	for _, p := range sum.Conflicts {
+		row("kept", clean(p)+" was changed during the run and stays as you left it")
+	}
+	row("level", sum.Level)
+	row("time", fmt.Sprintf("%.1f s", sum.Seconds))
+	if sum.State == run.NeedsHumanReview {
+		row("next", "read the report; 'nexus run show "+sum.Run[:8]+"' lists every attempt")
+	}
+}
+
+func (v *view) paint(t run.Terminal) string {
+	if !v.live || os.Getenv("NO_COLOR") != "" {
+		return string(t)
+	}
+	color := map[run.Terminal]string{run.Approved: "32", run.NeedsHumanReview: "33"}[t]
+	if color == "" {
+		color = "31"
+	}
+	return "\x1b[1;" + color + "m" + string(t) + "\x1b[0m"
+}
+
+// mark is the sign before a line: done, refused, or a given one.
+func mark(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case bool:
+		if v {
+			return "✓"
+		}
+		return "✗"
+	}
+	return " "
+}
+
+func (v *view) line(sign, text string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.live && v.step != "" {
+		fmt.Fprint(v.out, "\r\x1b[K")
+	}
+	fmt.Fprintf(v.out, "%s %s\n", sign, text)
+}
+
+func (v *view) print(doc any) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	body, err := json.Marshal(doc)
+	if err != nil {
+		body = fmt.Appendf(nil, `{"type":"error","text":%q}`, err.Error())
+	}
+	fmt.Fprintf(v.out, "%s\n", body)
+}
+
+// waiting keeps the live line of a step up to date until idle is called.
+func (v *view) waiting(step string) {
+	if !v.live || step == "" {
+		return
+	}
+	v.step, v.began, v.stop = step, time.Now(), make(chan struct{})
+	v.wg.Go(func() {
+		t := time.NewTicker(100 * time.Millisecond)
+		defer t.Stop()
+		for i := 0; ; i++ {
+			v.mu.Lock()
+			fmt.Fprintf(v.out, "\r\x1b[K%c %s  %.1f s", []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")[i%10], v.step, time.Since(v.began).Seconds())
+			v.mu.Unlock()
+			select {
+			case <-v.stop:
+				return
+			case <-t.C:
+			}
+		}
+	})
+}
+
+// idle removes the live line.
+func (v *view) idle() {
+	if v.stop == nil {
+		return
+	}
+	close(v.stop)
+	v.wg.Wait()
+	v.stop, v.step = nil, ""
+	fmt.Fprint(v.out, "\r\x1b[K")
+}
+
+// clean makes text that came from a project safe to show.
+func clean(s string) string {
+	return strings.ReplaceAll(sandbox.Printable([]byte(s)), "\n", " ")
+}

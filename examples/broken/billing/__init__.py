@@ -1,0 +1,1 @@
+"""Bills for a small shop. All amounts are whole cents."""

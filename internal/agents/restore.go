@@ -1,0 +1,34 @@
+package agents
+
+import (
+	"context"
+
+	"nexuscore.dev/nexus/internal/bus"
+	"nexuscore.dev/nexus/internal/rollback"
+	"nexuscore.dev/nexus/internal/run"
+)
+
+// restorer answers the end of every run that was not approved: it takes back
+// what the run wrote and proves it from the disk. It needs no model.
+type restorer struct {
+	store    rollback.Blobs
+	projects projects
+}
+
+func (r *restorer) handle(ctx context.Context, job bus.Job) (run.Answer, error) {
+	in := job.Ask.Rollback
+	if in.Origin == nil {
+		return run.Answer{Rollback: &run.RollbackAnswer{}}, nil // nothing was ever read, so nothing was written
+	}
+	origin, err := rollback.Load(ctx, r.store, *in.Origin)
+	if err != nil {
+		return run.Answer{}, err
+	}
+	ans := &run.RollbackAnswer{}
+	err = locked(ctx, job, in.Dir, func() error {
+		rep, err := r.projects.of(job.Run, in.Dir).Restore(ctx, origin, r.store)
+		ans.Before, ans.After, ans.Restored, ans.Conflicts = rep.Before, rep.After, rep.Restored, rep.Conflicts
+		return err
+	})
+	return run.Answer{Rollback: ans}, err
+}

@@ -1,0 +1,162 @@
+package bus
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/rs/zerolog"
+)
+
+// ServerConfig describes the embedded server.
+type ServerConfig struct {
+	// StateDir holds the streams; the caller owns it (see Own).
+	StateDir string
+	// Port on loopback; 0 picks a free one.
+	Port int
+	// NoSync skips the fsync before an acknowledgement. For benchmarks only:
+	// a power cut then loses acknowledged events.
+	NoSync bool
+	// Workers are the names that get a user of their own.
+	Workers []string
+	Log     zerolog.Logger
+}
+
+// Server is an embedded NATS server with JetStream, on loopback only.
+type Server struct {
+	ns    *server.Server
+	users map[string]string
+}
+
+// startTimeout bounds how long the server may take to recover its streams.
+const startTimeout = 30 * time.Second
+
+// Roles that are no workers.
+const (
+	roleCore = "core"
+	// RoleLocal is the user of the owner's later commands and of other local
+	// clients: it may publish tasks and orders and read.
+	RoleLocal = "local"
+)
+
+// StartServer starts a server on the state folder and waits until it is
+// ready. The folder must be owned: two servers on one folder lose data.
+func StartServer(cfg ServerConfig) (*Server, error) {
+	s := &Server{users: map[string]string{}}
+	opts := &server.Options{
+		ServerName: "nexus", Host: "127.0.0.1", Port: cfg.Port,
+		JetStream: true, StoreDir: filepath.Join(cfg.StateDir, "jetstream"),
+		SyncAlways: !cfg.NoSync, NoLog: true, NoSigs: true, DisableJetStreamBanner: true,
+		JetStreamMaxMemory: 64 << 20, JetStreamMaxStore: 64 << 30,
+	}
+	if opts.Port == 0 {
+		opts.Port = server.RANDOM_PORT
+	}
+	for _, role := range append([]string{roleCore, RoleLocal}, cfg.Workers...) {
+		token, err := newToken()
+		if err != nil {
+			return nil, err
+		}
+		s.users[role] = token
+		opts.Users = append(opts.Users, &server.User{Username: role, Password: token, Permissions: permissions(role)})
+	}
+	ns, err := server.NewServer(opts)
+	if err != nil {
+		return nil, fmt.Errorf("bus: embedded server: %w", err)
+	}
+	ns.SetLoggerV2(serverLog{cfg.Log}, false, false, false)
+	ns.Start()
+	if !ns.ReadyForConnections(startTimeout) {
+		ns.Shutdown()
+		ns.WaitForShutdown()
+		return nil, fmt.Errorf("bus: the embedded server on %s was not ready within %s", cfg.StateDir, startTimeout)
+	}
+	s.ns = ns
+	return s, nil
+}
+
+// Stop shuts the server down and waits for it.
+func (s *Server) Stop() {
+	s.ns.Shutdown()
+	s.ns.WaitForShutdown()
+}
+
+// URL is the address with the credentials of role local.
+func (s *Server) URL() string {
+	return "nats://" + RoleLocal + ":" + s.users[RoleLocal] + "@" + s.Addr()
+}
+
+// Addr is host and port.
+func (s *Server) Addr() string {
+	if a, ok := s.ns.Addr().(*net.TCPAddr); ok {
+		return net.JoinHostPort("127.0.0.1", strconv.Itoa(a.Port))
+	}
+	return ""
+}
+
+// login are the connection options of a role inside this process.
+func (s *Server) login(role string) []nats.Option {
+	return []nats.Option{nats.InProcessServer(s.ns), nats.UserInfo(role, s.users[role])}
+}
+
+func newToken() (string, error) {
+	var b [24]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return "", fmt.Errorf("bus: %w", err)
+	}
+	return hex.EncodeToString(b[:]), nil
+}
+
+// permissions is what a role may publish and hear. A worker states facts
+// under its own name only; nobody publishes where timers fire.
+func permissions(role string) *server.Permissions {
+	p := &server.Permissions{
+		Publish:   &server.SubjectPermission{},
+		Subscribe: &server.SubjectPermission{Allow: []string{">"}},
+	}
+	read := []string{
+		"$JS.API.INFO", "$JS.API.STREAM.INFO.*", "$JS.API.STREAM.NAMES", "$JS.API.STREAM.LIST",
+		"$JS.API.DIRECT.GET.>", "$JS.API.STREAM.MSG.GET.*",
+		"$JS.API.CONSUMER.CREATE.RUNS.>", "$JS.API.CONSUMER.DELETE.RUNS.*", "$JS.API.CONSUMER.INFO.>",
+		"$JS.API.CONSUMER.CREATE.OBJ_ARTIFACTS.>", "$JS.API.CONSUMER.DELETE.OBJ_ARTIFACTS.*",
+		"$JS.API.CONSUMER.MSG.NEXT.>", "$JS.ACK.>", "$JS.FC.>",
+	}
+	artifacts := []string{"$O.ARTIFACTS.>", "$JS.API.STREAM.PURGE.OBJ_ARTIFACTS"}
+	switch role {
+	case roleCore:
+		p.Publish.Allow = []string{">"}
+		p.Publish.Deny = []string{TimerFires}
+	case RoleLocal:
+		p.Publish.Allow = append(read, "nexus.task.local.*", "nexus.outcome.operator.*.0")
+	default:
+		p.Publish.Allow = append(append(read, artifacts...), "nexus.outcome."+role+".>", "nexus.dead.poison.>")
+	}
+	return p
+}
+
+// TimerFires is where the server alone publishes.
+const TimerFires = "nexus.timer.>"
+
+// serverLog forwards what the server has to say that a person may need.
+type serverLog struct{ log zerolog.Logger }
+
+func (l serverLog) Noticef(string, ...any) {}
+func (l serverLog) Debugf(string, ...any)  {}
+func (l serverLog) Tracef(string, ...any)  {}
+func (l serverLog) Warnf(f string, v ...any) {
+	l.log.Debug().Str("part", "server").Msgf(f, v...)
+}
+
+func (l serverLog) Errorf(f string, v ...any) {
+	l.log.Warn().Str("part", "server").Msgf(f, v...)
+}
+
+func (l serverLog) Fatalf(f string, v ...any) {
+	l.log.Error().Str("part", "server").Msgf(f, v...)
+}

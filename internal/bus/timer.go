@@ -1,0 +1,46 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"nexuscore.dev/nexus/internal/fault"
+	"nexuscore.dev/nexus/internal/run"
+	"nexuscore.dev/nexus/internal/wire"
+)
+
+// firedTTL is how long a fired timer waits for a conductor; owners arm the
+// timers of open runs again when they start.
+const firedTTL = "24h"
+
+// arm sets a timer of a run; the same name replaces it. The time is written
+// by hand because the client's own option cuts it to seconds.
+func (b *Bus) arm(ctx context.Context, id string, t run.Timer) error {
+	msg := &nats.Msg{Subject: wire.LaterSubject(id, t.Name), Header: nats.Header{
+		jetstream.ScheduleHeader:       {"@at " + t.At.UTC().Format(time.RFC3339Nano)},
+		jetstream.ScheduleTargetHeader: {wire.TimerSubject(id, t.Name)},
+		jetstream.ScheduleTTLHeader:    {firedTTL},
+	}}
+	fault.Point("bus.timer.arm")
+	if _, err := b.js.PublishMsg(ctx, msg); err != nil {
+		return fmt.Errorf("bus: timer %s of %s: %w", t.Name, id, err)
+	}
+	return nil
+}
+
+// disarm removes the timers of a closed run. A timer that fires all the same
+// is harmless.
+func (b *Bus) disarm(ctx context.Context, id string) error {
+	s, err := b.js.Stream(ctx, streamTimers)
+	if err != nil {
+		return fmt.Errorf("bus: timers of %s: %w", id, err)
+	}
+	if err := s.Purge(ctx, jetstream.WithPurgeSubject(wire.LaterSubject(id, "*"))); err != nil {
+		return fmt.Errorf("bus: timers of %s: %w", id, err)
+	}
+	return nil
+}

@@ -1,0 +1,273 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+
+	"nexuscore.dev/nexus/internal/agents"
+	"nexuscore.dev/nexus/internal/bus"
+	"nexuscore.dev/nexus/internal/rollback"
+	"nexuscore.dev/nexus/internal/run"
+)
+
+// Config says what a process is to be.
+type Config struct {
+	// State is the state folder: streams of an embedded server, journals,
+	// patches, reports.
+	State string
+	// URL of an external NATS server; empty means an embedded one.
+	URL string
+	// Port of the embedded server on loopback; 0 picks one.
+	Port int
+	// Replicas of the streams on an external server; default 1.
+	Replicas int
+	// Rules decide which tasks are let in.
+	Rules Rules
+	// Workers run in this process; nil means all.
+	Workers []run.Worker
+	// NoConductor leaves the decisions to other processes.
+	NoConductor bool
+	Model       *agents.Model
+	Claims      rollback.Claims
+	Log         zerolog.Logger
+}
+
+// Node is a running part of a bus. Close it.
+type Node struct {
+	cfg   Config
+	owner *bus.Owner
+	srv   *bus.Server
+	// core speaks for conductor and provisioner; nil when attached.
+	core *bus.Bus
+	// client submits, orders and follows.
+	client    *bus.Bus
+	conductor *bus.Conductor
+	links     []*bus.Bus
+	stop      context.CancelFunc
+	work      *errgroup.Group
+	failed    chan struct{}
+	// address is that of the owner when attached.
+	address bus.Address
+}
+
+// openTimeout bounds how long a process waits for another one that is just
+// becoming, or ceasing to be, the owner.
+const openTimeout = 20 * time.Second
+
+// Open takes the state folder, or attaches to its owner, or joins the
+// external server. It starts no work yet.
+func Open(ctx context.Context, cfg Config) (*Node, error) {
+	if err := os.MkdirAll(cfg.State, 0o700); err != nil {
+		return nil, fmt.Errorf("state folder: %w", err)
+	}
+	if cfg.URL != "" {
+		return join(ctx, cfg)
+	}
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	for {
+		owner, err := bus.Own(cfg.State)
+		if err == nil {
+			return lead(ctx, cfg, owner)
+		}
+		if !errors.Is(err, bus.ErrOwned) {
+			return nil, err
+		}
+		n, err := attach(ctx, cfg)
+		if err == nil {
+			return n, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("another nexus owns the state folder %s and does not answer: %w", cfg.State, err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// lead runs the embedded server.
+func lead(ctx context.Context, cfg Config, owner *bus.Owner) (*Node, error) {
+	n := &Node{cfg: cfg, owner: owner, failed: make(chan struct{})}
+	names := make([]string, 0, len(agents.Names()))
+	for _, w := range agents.Names() {
+		names = append(names, string(w))
+	}
+	srv, err := bus.StartServer(bus.ServerConfig{StateDir: cfg.State, Port: cfg.Port, Workers: names, Log: cfg.Log})
+	if err != nil {
+		return nil, errors.Join(err, owner.Release())
+	}
+	n.srv = srv
+	if n.core, err = srv.Core(ctx, cfg.Log); err == nil {
+		n.client = n.core
+		err = n.core.Provision(ctx, 1)
+	}
+	if err == nil {
+		err = n.core.ResetConsumers(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	return n, nil
+}
+
+// attach becomes a client of the owner.
+func attach(ctx context.Context, cfg Config) (*Node, error) {
+	addr, err := bus.FindOwner(cfg.State)
+	if err != nil {
+		return nil, err
+	}
+	b, err := bus.Connect(ctx, addr.URL, "nexus-client", cfg.Log, nats.NoReconnect(), nats.Timeout(2*time.Second))
+	if err != nil {
+		return nil, err
+	}
+	return &Node{cfg: cfg, client: b, address: addr, failed: make(chan struct{})}, nil
+}
+
+// join uses an external server.
+func join(ctx context.Context, cfg Config) (*Node, error) {
+	b, err := bus.Connect(ctx, cfg.URL, "nexus", cfg.Log)
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{cfg: cfg, core: b, client: b, failed: make(chan struct{})}
+	if err := b.Provision(ctx, max(cfg.Replicas, 1)); err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	return n, nil
+}
+
+// Bus is the connection with which this process submits and follows.
+func (n *Node) Bus() *bus.Bus { return n.client }
+
+// Attached reports whether another process does the work, and its pid.
+func (n *Node) Attached() (pid int, ok bool) { return n.address.PID, n.core == nil }
+
+// Addr is where the embedded server listens, empty when there is none here.
+func (n *Node) Addr() string {
+	if n.srv == nil {
+		return ""
+	}
+	return n.srv.Addr()
+}
+
+// URL is the address for other clients of this user, credentials included.
+func (n *Node) URL() string {
+	if n.srv == nil {
+		return n.cfg.URL
+	}
+	return n.srv.URL()
+}
+
+// Start begins to work: it settles what dead processes left (see Recover),
+// then runs conductor and workers until Close. An attached node has nothing
+// to start. adopt names a run that this process goes on with.
+func (n *Node) Start(ctx context.Context, adopt string, all bool) error {
+	if n.core == nil {
+		return nil
+	}
+	cfg := bus.ConductorConfig{Intake: n.cfg.Rules.Admit, Settled: n.settled}
+	c, err := bus.NewConductor(n.core, cfg)
+	if err != nil {
+		return err
+	}
+	n.conductor = c
+	workers, err := n.workers(ctx)
+	if err != nil {
+		return err
+	}
+	if n.srv != nil {
+		if err := n.recover(ctx, adopt, all); err != nil {
+			return err
+		}
+	}
+	ctx, n.stop = context.WithCancel(context.WithoutCancel(ctx))
+	n.work, ctx = errgroup.WithContext(ctx)
+	context.AfterFunc(ctx, func() { close(n.failed) })
+	if !n.cfg.NoConductor {
+		n.work.Go(func() error { return c.Run(ctx) })
+	}
+	for i, w := range workers {
+		n.work.Go(func() error { return n.links[i].Work(ctx, w) })
+	}
+	if n.owner != nil {
+		return n.owner.Announce(bus.Address{URL: n.srv.URL(), PID: os.Getpid()})
+	}
+	return nil
+}
+
+// workers makes the workers of this process, each with a connection of its
+// own, and their consumers.
+func (n *Node) workers(ctx context.Context) ([]bus.Worker, error) {
+	names := n.cfg.Workers
+	if names == nil {
+		names = agents.Names()
+	}
+	cfg := agents.Config{Home: n.cfg.Rules.Home, State: n.cfg.State, Claims: n.cfg.Claims, Model: n.cfg.Model, Log: n.cfg.Log}
+	var out []bus.Worker
+	for _, name := range names {
+		link, err := n.link(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		n.links = append(n.links, link)
+		w, err := agents.New(name, cfg, link.Artifacts())
+		if err != nil {
+			return nil, err
+		}
+		if err := n.core.ProvisionWorker(ctx, w); err != nil {
+			return nil, err
+		}
+		out = append(out, w)
+	}
+	return out, nil
+}
+
+func (n *Node) link(ctx context.Context, name run.Worker) (*bus.Bus, error) {
+	if n.srv != nil {
+		return n.srv.Connect(ctx, string(name), n.cfg.Log)
+	}
+	return bus.Connect(ctx, n.cfg.URL, "nexus-"+string(name), n.cfg.Log)
+}
+
+// settled gives the folder of a finished run back.
+func (n *Node) settled(s run.State) {
+	if s.Task.Home != n.cfg.Rules.Home {
+		return
+	}
+	if err := n.cfg.Claims.Release(s.ID); err != nil {
+		n.cfg.Log.Warn().Err(err).Str("run", s.ID).Msg("the folder's claim was not released")
+	}
+}
+
+// Failed is closed when conductor or workers have stopped; Close says why.
+func (n *Node) Failed() <-chan struct{} { return n.failed }
+
+// Close stops the work, gives back what is in hand, and releases the state
+// folder. It returns the error that ended the work early, if any.
+func (n *Node) Close() error {
+	var err error
+	if n.stop != nil {
+		n.stop()
+		err = n.work.Wait()
+	}
+	for _, l := range n.links {
+		l.Close()
+	}
+	if n.client != nil {
+		n.client.Close()
+	}
+	if n.srv != nil {
+		n.srv.Stop()
+	}
+	if n.owner != nil {
+		err = errors.Join(err, n.owner.Release())
+	}
+	return err
+}

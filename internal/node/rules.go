@@ -1,0 +1,82 @@
+package node
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"nexuscore.dev/nexus/internal/run"
+	"nexuscore.dev/nexus/internal/wire"
+)
+
+// Rules are what every task passes, whichever way it came in.
+type Rules struct {
+	// Home names this host.
+	Home string
+	// Roots are the folders below which projects may lie; empty allows all.
+	Roots []string
+	// Tests are the test commands that a task may name; empty allows all,
+	// because the sandbox runs them like any other code.
+	Tests []string
+	// Limits are the defaults of a task that states none.
+	Limits run.Limits
+	// Sources are the defaults of a task that names none.
+	Sources []run.Source
+}
+
+// tenantLocal is the owner of this machine. Only that tenant's tasks are let
+// in: the isolation of this version is meant for one's own folders.
+const tenantLocal = "local"
+
+// Admit turns a heal task into the task of a run, or says in one sentence why
+// it is refused.
+func (r Rules) Admit(tenant string, h wire.Heal) (run.Task, error) {
+	t := run.Task{
+		Tenant: tenant, Dir: filepath.Clean(h.Dir), Home: h.Home, Test: h.Test, Targets: h.Targets,
+		Sources: r.Sources, InPlace: h.InPlace, Deliver: run.DeliverMode(h.Deliver), Report: h.Report,
+		Limits: h.Limits.Over(r.Limits), Driver: h.Driver,
+	}
+	if t.Home == "" {
+		t.Home = r.Home
+	}
+	if t.Deliver == "" {
+		t.Deliver = run.DeliverApply
+	}
+	if len(h.Sources) > 0 {
+		t.Sources = nil
+		for _, s := range h.Sources {
+			t.Sources = append(t.Sources, run.Source(s))
+		}
+	}
+	switch {
+	case tenant != tenantLocal:
+		return t, fmt.Errorf("tenant %q is not served: only %q is", tenant, tenantLocal)
+	case !r.allowed(t.Dir):
+		return t, fmt.Errorf("%s lies below none of the allowed folders %s", t.Dir, strings.Join(r.Roots, ", "))
+	case t.Test != "" && len(r.Tests) > 0 && !slices.Contains(r.Tests, t.Test):
+		return t, fmt.Errorf("the test command %q is not allowed", t.Test)
+	}
+	return t, t.Validate()
+}
+
+// allowed compares whole path elements, with links followed on both sides.
+func (r Rules) allowed(dir string) bool {
+	if len(r.Roots) == 0 {
+		return true
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		real = dir
+	}
+	for _, root := range r.Roots {
+		if resolved, err := filepath.EvalSymlinks(root); err == nil {
+			root = resolved
+		}
+		rel, err := filepath.Rel(root, real)
+		if err == nil && filepath.IsLocal(rel) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,244 @@
+"""The harness's main process: traces, localises, generates, judges, reports.
+
+It never imports the project.  It forks the children that do: one traced run,
+a hot server that has collected the tests, and cold children for edits that a
+swap of code objects can't reach.  Its own standard output carries one JSON
+object a line; the end of its standard input ends it and all children.
+"""
+import fnmatch
+import importlib
+import json
+import os
+import select
+import shutil
+import sys
+import tempfile
+import time
+
+from . import guard, locate, procs, work
+from .judging import Bench
+from .propose import Stream
+from .site import Context
+from .source import Source, Unreadable
+
+SKIPPED = guard.SKIPPED | {"build", "dist", "site-packages"}
+MAX_SOURCES = 400
+MAX_BYTES = 1 << 20
+
+
+class Ended(Exception):
+    """The parent closed standard input."""
+
+
+class Talk:
+    """The private channel to the parent; descriptors 0, 1 and 2 are made harmless."""
+
+    def __init__(self):
+        self.out = os.dup(1)
+        self.input = os.dup(0)
+        quiet = os.open(os.devnull, os.O_RDWR)
+        os.dup2(quiet, 0)
+        os.dup2(quiet, 1)
+        os.close(quiet)
+
+    def say(self, kind, **fields):
+        fields["type"] = kind
+        procs.write_all(self.out, json.dumps(fields).encode("ascii") + b"\n")
+
+    def alive(self):
+        """Raises Ended when the parent has gone."""
+        while select.select([self.input], [], [], 0)[0]:
+            if not os.read(self.input, 4096):
+                raise Ended()
+
+
+def is_test(path, protected):
+    name = os.path.basename(path)
+    if name == "conftest.py" or fnmatch.fnmatch(name, "test_*.py") or fnmatch.fnmatch(name, "*_test.py"):
+        return True
+    parts = path.split("/")[:-1]
+    if any(p in ("tests", "test", "testing") for p in parts):
+        return True
+    return any(path == p or path.startswith(p.rstrip("/") + "/") or fnmatch.fnmatch(path, p) for p in protected)
+
+
+def python_files(root, wanted):
+    """The project's Python files; those under wanted when it is not empty."""
+    out = []
+    for folder, dirs, files in os.walk(root):
+        dirs[:] = sorted(d for d in dirs if d not in SKIPPED and not d.endswith(".egg-info"))
+        for name in sorted(files):
+            rel = os.path.relpath(os.path.join(folder, name), root)
+            if name.endswith(".py") and (not wanted or any(rel == w or rel.startswith(w.rstrip("/") + "/") for w in wanted)):
+                out.append(rel)
+    return out[:4 * MAX_SOURCES]
+
+
+def load(root, request, report):
+    """Reads the sources that may be edited; skips, with a reason, what can't be."""
+    protected = request["protected"]
+    sources, tests = {}, []
+    wanted = [os.path.normpath(t) for t in request["targets"] if os.path.normpath(t) != "."]
+    for rel in python_files(root, []):
+        full = os.path.join(root, rel)
+        if os.path.islink(full) or os.path.getsize(full) > MAX_BYTES or not printable(rel):
+            report["skipped"].append("%s: link, size or name" % rel.encode("ascii", "replace").decode())
+            continue
+        with open(full, "rb") as f:
+            data = f.read()
+        if is_test(rel, protected):
+            tests.append(data.decode("utf-8", "replace"))
+            continue
+        if wanted and not any(rel == w or rel.startswith(w + "/") for w in wanted):
+            continue
+        if len(sources) < MAX_SOURCES:
+            try:
+                sources[rel] = Source(rel, data)
+            except Unreadable as err:
+                report["skipped"].append("%s: %s" % (rel, err))
+    return sources, tests
+
+
+def printable(path):
+    try:
+        path.encode("utf-8")
+    except UnicodeError:
+        return False
+    return True
+
+
+def traced_run(talk, nursery, setup, seconds):
+    """The traced base run in a child, or None."""
+    child = nursery.spawn(lambda fd: work.trace_base(setup, fd), seconds, "trace", memory=setup["memory"])
+    while True:
+        talk.alive()
+        finished, _ = nursery.poll(wait=.2)
+        if child in finished:
+            return child.messages[-1]
+
+
+def preload(names):
+    """Imports in advance what the project imports from outside itself."""
+    for name in names[:600]:
+        if name.split(".")[0] in ("antigravity", "this", "turtle", "idlelib") or name in sys.modules:
+            continue
+        try:
+            importlib.import_module(name)
+        except BaseException:
+            continue
+
+
+class Repair:
+    def __init__(self, talk, request):
+        self.talk, self.request = talk, request
+        self.root = os.path.realpath(os.getcwd())
+        self.began = time.monotonic()
+        self.end = self.began + request["seconds"]
+        self.nursery = procs.Nursery()
+        self.nursery.adopt()
+        self.nursery.private = [talk.out, talk.input]
+        self.report = {"skipped": [], "localised": [], "tried": 0, "hot": 0, "cold": 0, "plausible": 0, "timeouts": 0,
+                       "damaged": 0, "partial": 0, "faults": {}, "reason": "", "failing": 0, "passing": 0}
+
+    def run(self):
+        reason = self._search()
+        self.report["reason"] = reason or ""
+        self.report["seconds"] = time.monotonic() - self.began
+        self.talk.say("done", report=self.report)
+
+    def _search(self):
+        req = self.request
+        sources, test_texts = load(self.root, req, self.report)
+        if not sources:
+            return "no Python source that may be edited could be read"
+        try:
+            work.runner(req["runner"]).preload()
+        except ImportError as err:
+            return "the runner can't be imported: %s" % err
+        self.guard = guard.TreeGuard(self.root)
+        setup = {"runner": req["runner"], "root": self.root, "paths": sorted(sources), "args": req["args"],
+                 "failing": req["failing"], "test_seconds": req["test_seconds"], "memory": req["memory"],
+                 "trace_seconds": max(2.0, .3 * req["seconds"]),
+                 "texts": {p: s.utf8.decode("utf-8") for p, s in sources.items()}}
+        traced = traced_run(self.talk, self.nursery, setup, max(5.0, .5 * req["seconds"]))
+        if "tests" not in traced:
+            return "the traced run of the tests gave no result: %s" % traced.get("reason")
+        noise = self.guard.restore()
+        self.guard.noise = set(noise)
+        failing, passing = self._split(traced)
+        if not failing:
+            return traced.get("reason") or "none of the failing tests fails here"
+        preload(traced["modules"])
+        ctx, located = self._context(sources, traced, test_texts, failing)
+        ranked = locate.rank(ctx, located)
+        self.report["localised"] = [{"path": s.path, "line": n.lineno, "suspicion": round(susp, 3)}
+                                    for price, susp, s, n in ranked[:10]]
+        if not ranked:
+            return "no line of the sources ran in a failing test"
+        bench = Bench(self, setup, traced, failing, passing, located)
+        try:
+            return bench.search(Stream(ctx, ranked), ctx)
+        finally:
+            bench.close()
+
+    def _split(self, traced):
+        """The failing ids to turn green and the passing ones to keep."""
+        outcome = {t["id"]: t["outcome"] for t in traced["tests"]}
+        red = [t["id"] for t in traced["tests"] if t["outcome"] in ("failed", "error")]
+        broken = list(traced["errors"])
+        asked = self.request["failing"]
+        if asked:
+            keep = set(asked)
+            unknown = [a for a in asked if a not in outcome]
+            wanted = [i for i in red if i in keep or any(i.startswith(u + "::") or i.startswith(u + ".") for u in unknown)]
+            wanted += [b for b in broken if not keep.isdisjoint([b]) or any(matches(b, a) for a in asked)]
+            if not wanted and broken:
+                wanted = broken
+        else:
+            wanted = red + broken
+        asked = set(self.request["passing"])
+        passing = [i for i, o in outcome.items() if o == work.PASSED and (not asked or i in asked)]
+        self.report["failing"], self.report["passing"] = len(wanted), len(passing)
+        return wanted, passing
+
+    def _context(self, sources, traced, test_texts, failing):
+        ctx = Context(sources, traced["types"], test_texts)
+        known = set(failing)
+        for test in traced["tests"]:
+            if test["id"] in known:
+                ctx.hints += [h for h in [test.get("failure")] + test.get("raised", []) if h]
+                if test.get("compare"):
+                    ctx.compares.append((test["compare"][1], test["compare"][2]) if "None" not in test["compare"][3:] else (None, 0))
+        ctx.hints += [h for h in list(traced["errors"].values()) + traced["raised"] if h]
+        ctx.compares = [c for n, c in enumerate(ctx.compares) if c not in ctx.compares[:n]][:12]
+        return ctx, locate.Located(traced, known)
+
+
+def matches(broken, asked):
+    short = broken.replace("unittest.loader._FailedTest.", "")
+    return asked == broken or asked.startswith(broken + "::") or asked.startswith(short + ".") or asked == short
+
+
+def main(request):
+    talk = Talk()
+    scratch = tempfile.mkdtemp(prefix="nexus-repair-")
+    sys.dont_write_bytecode = True
+    sys.pycache_prefix = os.path.join(scratch, "pyc")
+    os.environ["TMPDIR"] = tempfile.tempdir = scratch
+    repair = None
+    code = 0
+    try:
+        repair = Repair(talk, request)
+        repair.run()
+    except Ended:
+        code = 0
+    except Exception as err:
+        import traceback
+        code = 1
+        talk.say("error", reason="%s: %s" % (type(err).__name__, err), trace=traceback.format_exc()[-2000:])
+    finally:
+        if repair is not None:
+            repair.nursery.kill_all()
+            repair.nursery.kill_orphans()
+        shutil.rmtree(scratch, ignore_errors=True)
+    procs.exit_now(code)

@@ -1,0 +1,8 @@
+//go:build unix && !linux
+
+package rollback
+
+import "os"
+
+// copyAttributes does nothing where extended attributes are not carried over.
+func copyAttributes(_, _ *os.File) error { return nil }

@@ -1,0 +1,258 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// startTimeout bounds how long init may take to start the command.
+	startTimeout = 20 * time.Second
+	// stopTimeout bounds how long init may take to end the tree; after it
+	// init itself is killed, and with its namespace everything in it.
+	stopTimeout = 3 * time.Second
+	// drainTimeout bounds how long the output may stay open after the end.
+	drainTimeout = 500 * time.Millisecond
+)
+
+// box is the parent's side of one init process.
+type box struct {
+	cmd      *exec.Cmd
+	control  *os.File
+	output   *os.File
+	diag     *bytes.Buffer
+	captured *capture
+	overflow chan struct{}
+	drained  chan error
+	level    Level
+}
+
+// startInit starts the init process; the command does not run yet.
+func startInit(ctx context.Context, spec Spec, o order) (*box, error) {
+	var files []*os.File
+	defer func() {
+		for _, f := range files {
+			_ = f.Close()
+		}
+	}()
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("%w: control: %w", ErrSetup, err)
+	}
+	ours, theirs := os.NewFile(uintptr(pair[0]), "control"), os.NewFile(uintptr(pair[1]), "control-init") //nolint:gosec // descriptors
+	files = append(files, theirs)
+	b := &box{
+		control: ours, diag: new(bytes.Buffer), captured: newCapture(spec.Limits.KeepHead, spec.Limits.KeepTail),
+		overflow: make(chan struct{}), drained: make(chan error, 1), level: o.Level,
+	}
+	stdin, err := stdinFile(spec.Stdin)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: stdin: %w", ErrSetup, err), ours.Close())
+	}
+	files = append(files, stdin)
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: output: %w", ErrSetup, err), ours.Close())
+	}
+	b.output = r
+	files = append(files, w)
+	pass := []*os.File{theirs, stdin, w}
+	for _, x := range spec.ExtraFiles {
+		pass = append(pass, x.File)
+	}
+	if err := b.exec(ctx, pass); err != nil {
+		return nil, errors.Join(err, ours.Close(), r.Close())
+	}
+	go func() {
+		b.drained <- drain(r, b.captured, spec.Log, spec.Limits.OutputBytes, func() { close(b.overflow) })
+	}()
+	return b, nil
+}
+
+// stdinFile holds the input in memory, so that nothing has to feed a pipe.
+func stdinFile(data []byte) (*os.File, error) {
+	if len(data) == 0 {
+		return os.Open(os.DevNull)
+	}
+	fd, err := unix.MemfdCreate("stdin", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), "stdin") //nolint:gosec // a descriptor
+	if _, err := f.Write(data); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	_, err = unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS,
+		unix.F_SEAL_SEAL|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_WRITE)
+	return f, err
+}
+
+// exec starts the binary as init. Its life is not bound to ctx: follow asks
+// it to end the tree first.
+func (b *box) exec(ctx context.Context, pass []*os.File) error {
+	b.cmd = exec.CommandContext(context.WithoutCancel(ctx), "/proc/self/exe", initMarker)
+	b.cmd.Env = []string{"GOMAXPROCS=2", "GOTRACEBACK=single"}
+	b.cmd.Dir = "/"
+	b.cmd.ExtraFiles = pass
+	b.cmd.Stderr = &limited{w: b.diag, left: 16 << 10}
+	b.cmd.WaitDelay = time.Second
+	b.cmd.SysProcAttr = attributes(b.level)
+	err := b.cmd.Start()
+	switch {
+	case err == nil:
+		return nil
+	case b.level != LevelThin:
+		return fmt.Errorf("%w: level %s: %w", ErrUnavailable, b.level, err)
+	default:
+		return fmt.Errorf("%w: %w", ErrSetup, err)
+	}
+}
+
+func attributes(level Level) *syscall.SysProcAttr {
+	a := &syscall.SysProcAttr{Setpgid: true}
+	if level != LevelUser {
+		return a
+	}
+	a.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
+		unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+	a.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
+	a.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
+	if os.Getuid() != 0 {
+		a.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP, unix.CAP_NET_ADMIN}
+	}
+	return a
+}
+
+// decode reads init's next message.
+func (b *box) decode(r *report, within time.Duration) error {
+	if err := b.control.SetReadDeadline(time.Now().Add(within)); err != nil {
+		return err
+	}
+	// Byte by byte, so that nothing of the next message is swallowed.
+	err := json.NewDecoder(io.LimitReader(oneByte{b.control}, 64<<10)).Decode(r)
+	return errors.Join(err, b.control.SetReadDeadline(time.Time{}))
+}
+
+type oneByte struct{ r io.Reader }
+
+func (o oneByte) Read(p []byte) (int, error) { return o.r.Read(p[:min(1, len(p))]) }
+
+// stop asks init to end the tree, and ends init when it does not answer.
+func (b *box) stop(done <-chan error) error {
+	if err := json.NewEncoder(b.control).Encode(stop{Stop: true}); err != nil && !errors.Is(err, unix.EPIPE) {
+		return errors.Join(err, b.kill(done))
+	}
+	timer := time.NewTimer(stopTimeout)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timer.C:
+		return b.kill(done)
+	}
+}
+
+func (b *box) kill(done <-chan error) error {
+	b.sweep()
+	<-done
+	return fmt.Errorf("%w: init did not end the process tree", ErrSetup)
+}
+
+// sweep is the last resort when init is gone or deaf: it ends init and every
+// process that still descends from it.
+func (b *box) sweep() {
+	list, err := descendants(b.cmd.Process.Pid)
+	_ = b.cmd.Process.Kill()
+	if err != nil {
+		return
+	}
+	for _, p := range list {
+		if now, err := startTime(p.pid); err == nil && now == p.start {
+			_ = unix.Kill(p.pid, unix.SIGKILL)
+		}
+	}
+}
+
+// finish ends init's life and the reading of the output.
+func (b *box) finish() error {
+	_ = b.control.Close()
+	timer := time.NewTimer(drainTimeout)
+	defer timer.Stop()
+	select {
+	case err := <-b.drained:
+		b.drained <- nil
+		return err
+	case <-timer.C:
+		// Somebody outside the tree holds the pipe; what came has been read.
+		_ = b.output.SetReadDeadline(time.Now())
+		err := <-b.drained
+		b.drained <- nil
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return nil
+		}
+		return err
+	}
+}
+
+// close releases everything; it may follow finish.
+func (b *box) close() {
+	_ = b.control.Close()
+	if b.cmd.ProcessState == nil {
+		_ = b.cmd.Wait()
+	}
+	_ = b.output.SetReadDeadline(time.Now())
+	<-b.drained
+	_ = b.output.Close()
+}
+
+// lost explains an init that ended without a report.
+func (b *box) lost(ctx context.Context, err error) error {
+	b.sweep()
+	_ = b.cmd.Wait()
+	text := strings.TrimSpace(Printable(b.diag.Bytes()))
+	return errors.Join(ctx.Err(), fmt.Errorf("%w: init ended without a report (%w): %s", ErrSetup, err, text))
+}
+
+// failed explains an init that did not start the command.
+func (b *box) failed(err error) error {
+	b.sweep()
+	_ = b.cmd.Wait()
+	text := strings.TrimSpace(Printable(b.diag.Bytes()))
+	if text == "" {
+		text = "is sandbox.MaybeInit the first call of main?"
+	}
+	kind := ErrSetup
+	if b.level != LevelThin {
+		kind = ErrUnavailable
+	}
+	return fmt.Errorf("%w: init did not start (%w): %s", kind, err, text)
+}
+
+// limited drops what comes after a number of bytes.
+type limited struct {
+	w    io.Writer
+	left int
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	k := min(l.left, len(p))
+	l.left -= k
+	if _, err := l.w.Write(p[:k]); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}

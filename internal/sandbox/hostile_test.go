@@ -1,0 +1,543 @@
+package sandbox_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"nexuscore.dev/nexus/internal/sandbox"
+)
+
+// python is a system Python, or the test is skipped.
+func python(t *testing.T) string {
+	t.Helper()
+	p, err := exec.LookPath("/usr/bin/python3")
+	if err != nil {
+		t.Skip("this machine has no /usr/bin/python3")
+	}
+	return p
+}
+
+// py runs a Python script in a fresh tree.
+func py(t *testing.T, level sandbox.Level, script string, change ...func(*sandbox.Spec)) sandbox.Result {
+	t.Helper()
+	p := python(t)
+	change = append([]func(*sandbox.Spec){func(s *sandbox.Spec) { s.Argv = []string{p, "-I", "-c", script} }}, change...)
+	return sh(t, level, "", change...)
+}
+
+func timeout(d time.Duration) func(*sandbox.Spec) { return func(s *sandbox.Spec) { s.Timeout = d } }
+
+func limits(l sandbox.Limits) func(*sandbox.Spec) { return func(s *sandbox.Spec) { s.Limits = l } }
+
+func text(r sandbox.Result) string { return string(r.Output.Bytes()) }
+
+// gone waits at most a second until no process has the marker in its
+// arguments.
+func gone(t *testing.T, marker string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return !living(marker) }, time.Second, 10*time.Millisecond, "a process of the run lives on")
+}
+
+func living(marker string) bool {
+	list, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		return true
+	}
+	for _, p := range list {
+		if b, err := os.ReadFile(p); err == nil && strings.Contains(string(b), marker) && !strings.Contains(p, strconv.Itoa(os.Getpid())) {
+			return true
+		}
+	}
+	return false
+}
+
+func marker(t *testing.T, level sandbox.Level) string {
+	t.Helper()
+	return fmt.Sprintf("88%d%d", os.Getpid(), time.Now().UnixNano()%1e6) + strings.Repeat("0", len(level)%2)
+}
+
+func TestTimeoutEndsDeafProcesses(t *testing.T) {
+	each(t, func(t *testing.T, level sandbox.Level) {
+		m := marker(t, level)
+		start := time.Now()
+		res := sh(t, level, `trap '' TERM INT HUP; echo begun; sleep `+m+` & while :; do sleep 0.05; done`, timeout(500*time.Millisecond))
+		require.True(t, res.Timeout)
+		require.Empty(t, res.Limit)
+		require.Equal(t, -1, res.Exit)
+		require.Equal(t, "SIGKILL", res.Signal)
+		require.Contains(t, text(res), "begun")
+		require.Less(t, time.Since(start), 4*time.Second)
+		gone(t, m)
+	})
+}
+
+// case A155: the daemon holds the pipe; case A153 by the timeout above.
+func TestDaemonHoldingTheOutputIsEnded(t *testing.T) {
+	each(t, func(t *testing.T, level sandbox.Level) {
+		m := marker(t, level)
+		start := time.Now()
+		res := sh(t, level, `(setsid sh -c 'trap "" TERM HUP; setsid sleep `+m+` & sleep `+m+`' &) ; sleep 0.2; echo started`)
+		require.Equal(t, 0, res.Exit)
+		require.Equal(t, "started\n", text(res))
+		require.GreaterOrEqual(t, res.Outlived, 1)
+		require.False(t, res.Timeout)
+		require.Less(t, time.Since(start), 5*time.Second)
+		gone(t, m)
+	})
+}
+
+func TestStoppedProcessIsEnded(t *testing.T) {
+	each(t, func(t *testing.T, level sandbox.Level) {
+		res := sh(t, level, `kill -STOP $$`, timeout(300*time.Millisecond))
+		require.True(t, res.Timeout)
+	})
+}
+
+// case A154: whatever wins, the output is kept and the run has one end.
+func TestExitAtTheTimeout(t *testing.T) {
+	each(t, func(t *testing.T, level sandbox.Level) {
+		for range 8 {
+			res := sh(t, level, `echo kept; sleep 0.1; exit 3`, timeout(110*time.Millisecond))
+			require.Equal(t, "kept\n", text(res))
+			if res.Timeout {
+				require.Equal(t, -1, res.Exit)
+			} else {
+				require.Equal(t, 3, res.Exit)
+			}
+		}
+	})
+}
+
+func TestForkBombIsBounded(t *testing.T) {
+	each(t, func(t *testing.T, level sandbox.Level) {
+		res := py(t, level, `
+import os, time
+n = 0
+while n < 300:
+    try:
+        if os.fork() == 0:
+            time.sleep(30)
+            os._exit(0)
+    except OSError:
+        time.sleep(0.05)
+    n += 1
+time.sleep(30)
+`, limits(sandbox.Limits{Processes: 40}), timeout(15*time.Second))
+		require.Equal(t, sandbox.LimitProcesses, res.Limit)
+		require.False(t, res.Timeout)
+		require.Less(t, res.Seconds, 14.0)
+	})
+}
+
+// A bomb whose processes end at once, so that no list of them stays true.
+func TestCometsAreCaught(t *testing.T) {
+	each(t, func(t *testing.T, level sandbox.Level) {
+		m := marker(t, level)
+		start := time.Now()
+		res := py(t, level, `
+import os, sys
+sys.argv.append("`+m+`")
+while True:
+    if os.fork(): os._exit(0)
+`, timeout(10*time.Second))
+		// The command itself ends at once; what it left behind keeps moving.
+		require.Equal(t, 0, res.Exit)
+		require.Less(t, time.Since(start), 8*time.Second)
+		gone(t, m)
+	})
+}
+
+func TestExponentialForkBomb(t *testing.T) {
+	each(t, func(t *testing.T, level sandbox.Level) {
+		start := time.Now()
+		res := sh(t, level, `b() { b | b & }; b; sleep 20`, limits(sandbox.Limits{Processes: 100}), timeout(15*time.Second))
+		require.Contains(t, []string{sandbox.LimitProcesses}, res.Limit)
+		require.Less(t, time.Since(start), 12*time.Second)
+	})
+}
+
+func TestMemoryOverSeveralChildren(t *testing.T) {
+	each(t, func(t *testing.T, level sandbox.Level) {
+		res := py(t, level, `
+import os, time
+for i in range(4):
+    if os.fork() == 0:
+        keep = bytearray(60 << 20)
+        for j in range(0, len(keep), 4096): keep[j] = 1
+        time.sleep(30)
+        os._exit(0)
+time.sleep(30)
+`, limits(sandbox.Limits{MemoryBytes: 150 << 20}))
+		require.Equal(t, sandbox.LimitMemory, res.Limit)
+		require.Greater(t, res.Usage.PeakBytes, int64(150<<20))
+	})
+}
+
+func TestSharedPagesCountOnce(t *testing.T) {
+	each(t, func(t *testing.T, level sandbox.Level) {
+		res := py(t, level, `
+import os, time
+keep = bytearray(60 << 20)
+for j in range(0, len(keep), 4096): keep[j] = 1
+kids = []
+for i in range(5):
+    pid = os.fork()
+    if pid == 0:
+        time.sleep(0.4)
+        os._exit(0)
+    kids.append(pid)
+for pid in kids: os.waitpid(pid, 0)
+`, limits(sandbox.Limits{MemoryBytes: 200 << 20}))
+		require.Empty(t, res.Limit)
+		require.Equal(t, 0, res.Exit, text(res))
+	})
+}
+
+func TestFileSizeAndCPULimits(t *testing.T) {
+	each(t, func(t *testing.T, level sandbox.Level) {
+		res := sh(t, level, `exec head -c 5000000 /dev/zero > big`, limits(sandbox.Limits{FileSize: 1 << 20}))
+		require.Equal(t, sandbox.LimitFileSize, res.Limit)
+		res = sh(t, level, `while :; do :; done`, limits(sandbox.Limits{CPU: time.Second}))
+		require.Equal(t, sandbox.LimitCPU, res.Limit)
+		require.False(t, res.Timeout)
+	})
+}
+
+// case A158.
+func TestEndlessOutputIsBounded(t *testing.T) {
+	each(t, func(t *testing.T, level sandbox.Level) {
+		res := sh(t, level, `echo first; yes`, limits(sandbox.Limits{OutputBytes: 4 << 20, KeepHead: 1000, KeepTail: 2000}))
+		require.Equal(t, sandbox.LimitOutput, res.Limit)
+		require.Len(t, res.Output.Head, 1000)
+		require.Len(t, res.Output.Tail, 2000)
+		require.Greater(t, res.Output.Total, int64(4<<20))
+		require.Equal(t, res.Output.Total-3000, res.Output.Dropped)
+		require.True(t, strings.HasPrefix(text(res), "first\ny\n"))
+	})
+}
+
+func TestOneHugeLineWithNULAndInvalidUTF8(t *testing.T) {
+	each(t, func(t *testing.T, level sandbox.Level) {
+		var log counter
+		res := sh(t, level, `head -c 50000000 /dev/zero; printf '\377\376end'`, func(s *sandbox.Spec) { s.Log = &log })
+		require.Empty(t, res.Limit)
+		require.Equal(t, int64(50000005), res.Output.Total)
+		require.Equal(t, int64(50000005), int64(log))
+		require.LessOrEqual(t, len(res.Output.Head)+len(res.Output.Tail), 1<<20)
+		require.Equal(t, "\uFFFD\uFFFDend", sandbox.Printable(res.Output.Tail))
+	})
+}
+
+type counter int64
+
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(len(p))
+	return len(p), nil
+}
+
+func TestEnvironmentIsAllowListed(t *testing.T) {
+	t.Setenv("NEXUS_MODEL_API_KEY", "sk-very-secret")
+	for _, level := range levels(t) {
+		res := sh(t, level, `env; cat /proc/self/environ | tr '\0' '\n'; cat /proc/[0-9]*/environ 2>/dev/null | tr '\0' '\n'`,
+			func(s *sandbox.Spec) { s.Env = []string{"ADDED=yes", "LANG=de_DE.UTF-8"} })
+		out := text(res)
+		require.NotContains(t, out, "sk-very-secret")
+		require.Contains(t, out, "ADDED=yes")
+		require.Contains(t, out, "LANG=de_DE.UTF-8")
+		for line := range strings.Lines(out) {
+			k, _, _ := strings.Cut(line, "=")
+			require.Contains(t, []string{
+				"PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "TERM", "PYTHONHASHSEED", "PYTHONPYCACHEPREFIX",
+				"ADDED", "PWD", "OLDPWD", "SHLVL", "_", "GOMAXPROCS", "GOTRACEBACK",
+			}, k)
+		}
+	}
+}
+
+func TestFilesOutsideAreOutOfReach(t *testing.T) {
+	each(t, func(t *testing.T, level sandbox.Level) {
+		outside := t.TempDir()
+		secret := filepath.Join(outside, "secret")
+		require.NoError(t, os.WriteFile(secret, []byte("hush"), 0o644))
+		chmod := ":"
+		if level == sandbox.LevelUser {
+			// Landlock alone does not cover modes, owners and times.
+			chmod = "chmod 0 " + secret
+		}
+		res := sh(t, level, `
+cat `+secret+`; echo x > `+secret+`; echo x > `+outside+`/new; mkdir `+outside+`/sub; rm -f `+secret+`
+ln `+secret+` here; ln -s `+secret+` link; cat link; mv `+secret+` mine; `+chmod+`
+cat /etc/shadow; ls -a "$(getent passwd $(id -u) | cut -d: -f6)"/.ssh
+echo x > /usr/lib/nexus-test; echo 1 > /proc/sys/vm/drop_caches; echo b > /proc/sysrq-trigger
+cat /proc/1/mem; ls /proc/1/root/; ls /proc/1/fd; cat ../../../etc/shadow
+echo ok > own && cat own && echo tmp > $TMPDIR/a && cat $TMPDIR/a && echo home > ~/b && cat ~/b`)
+		out := text(res)
+		require.NotContains(t, out, "hush")
+		require.NotContains(t, out, "root:")
+		require.True(t, strings.HasSuffix(out, "ok\ntmp\nhome\n"), out)
+		b, err := os.ReadFile(secret)
+		require.NoError(t, err)
+		require.Equal(t, "hush", string(b))
+		list, err := os.ReadDir(outside)
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		fi, err := os.Stat(secret)
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o644), fi.Mode().Perm())
+		_, err = os.Stat("/usr/lib/nexus-test")
+		require.ErrorIs(t, err, os.ErrNotExist)
+	})
+}
+
+func TestGrantedFoldersAreReadable(t *testing.T) {
+	each(t, func(t *testing.T, level sandbox.Level) {
+		tool, scratch := t.TempDir(), t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(tool, "lib"), []byte("tool\n"), 0o644))
+		res := sh(t, level, `cat `+tool+`/lib; echo x > `+tool+`/lib; echo y > `+scratch+`/out; cat `+scratch+`/out`, func(s *sandbox.Spec) {
+			s.ReadOnly = []string{tool, "/does/not/exist"}
+			s.Writable = []string{scratch}
+		})
+		require.True(t, strings.HasPrefix(text(res), "tool\n"), text(res))
+		require.True(t, strings.HasSuffix(text(res), "y\n"), text(res))
+		b, err := os.ReadFile(filepath.Join(tool, "lib"))
+		require.NoError(t, err)
+		require.Equal(t, "tool\n", string(b))
+	})
+}
+
+func TestNetworkIsDenied(t *testing.T) {
+	each(t, func(t *testing.T, level sandbox.Level) {
+		var lc net.ListenConfig
+		l, err := lc.Listen(t.Context(), "tcp4", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer func() { require.NoError(t, l.Close()) }()
+		sock := filepath.Join(t.TempDir(), "s")
+		u, err := lc.Listen(t.Context(), "unix", sock)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, u.Close()) }()
+		abstract, err := lc.Listen(t.Context(), "unix", fmt.Sprintf("@nexus-%s-%d", level, os.Getpid()))
+		require.NoError(t, err)
+		defer func() { require.NoError(t, abstract.Close()) }()
+		res := py(t, level, fmt.Sprintf(`
+import socket
+def attempt(name, kind, address, how=socket.SOCK_STREAM, proto=0):
+    try:
+        s = socket.socket(kind, how, proto)
+        s.settimeout(1)
+        s.connect(address)
+        if how == socket.SOCK_DGRAM: s.send(b"x")
+        print("REACHED", name)
+    except OSError as e:
+        print("refused", name)
+attempt("tcp", socket.AF_INET, ("127.0.0.1", %d))
+attempt("mptcp", socket.AF_INET, ("127.0.0.1", %d), socket.SOCK_STREAM, 262)
+attempt("udp", socket.AF_INET, ("8.8.8.8", 53), socket.SOCK_DGRAM)
+attempt("path", socket.AF_UNIX, %q)
+attempt("abstract", socket.AF_UNIX, "\0nexus-%s-%d")
+a, b = socket.socketpair()
+a.send(b"pair"); print(b.recv(4).decode())
+`, l.Addr().(*net.TCPAddr).Port, l.Addr().(*net.TCPAddr).Port, sock, level, os.Getpid()))
+		require.NotContains(t, text(res), "REACHED")
+		require.Contains(t, text(res), "pair")
+		require.Equal(t, 5, strings.Count(text(res), "refused"), text(res))
+	})
+}
+
+func TestLoopbackOfItsOwn(t *testing.T) {
+	t.Parallel()
+	loop := func(s *sandbox.Spec) { s.Network = sandbox.NetLoopback }
+	for _, level := range levels(t) {
+		if level != sandbox.LevelUser {
+			_, err := sandbox.Run(t.Context(), sandbox.Spec{
+				Dir: t.TempDir(), Argv: []string{"/bin/true"}, Level: level, Network: sandbox.NetLoopback,
+			})
+			require.ErrorIs(t, err, sandbox.ErrUnavailable)
+			continue
+		}
+		res := py(t, level, `
+import socket
+s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen()
+c = socket.create_connection(s.getsockname()); c.send(b"hello")
+print(s.accept()[0].recv(5).decode())
+`, loop)
+		require.Equal(t, "hello\n", text(res))
+	}
+}
+
+// forbidden runs raw system calls that a sandbox refuses, by number, and
+// prints those that were not refused.
+const forbidden = `
+import ctypes, os, signal, platform
+libc = ctypes.CDLL(None, use_errno=True)
+def refused(name, *args):
+    ctypes.set_errno(0)
+    r = libc.syscall(*args)
+    e = ctypes.get_errno()
+    if r >= 0 or e not in (1, 13, 3, 38): print("ALLOWED", name, r, e)
+X = platform.machine() == "x86_64"
+refused("ptrace", 101 if X else 117, 16, os.getppid(), 0, 0)
+refused("process_vm_readv", 310 if X else 270, os.getppid(), 0, 0, 0, 0, 0)
+refused("mount", 165 if X else 40, b"none", b"/mnt", b"tmpfs", 0, 0)
+refused("unshare", 272 if X else 97, 0x10000000)
+refused("setns", 308 if X else 268, 3, 0)
+refused("bpf", 321 if X else 280, 0, 0, 0)
+refused("perf", 298 if X else 241, 0, 0, -1, -1, 0)
+refused("io_uring", 425, 8, 0)
+refused("keyctl", 250 if X else 219, 0, -3, 0)
+refused("userfaultfd", 323 if X else 282, 0)
+refused("mknod", 259 if X else 33, -100, b"dev", 0o20600, 0x103)
+refused("chroot", 161 if X else 51, b".")
+refused("clone-newuser", 56 if X else 220, 0x10000000 | 17, 0, 0, 0, 0)
+refused("tiocsti", 16 if X else 29, 1, 0x5412, b"x")
+refused("tiocsti-high", 16 if X else 29, 1, (1 << 32) | 0x5412, b"x")
+refused("open_by_handle_at", 304 if X else 265, -100, 0, 0)
+`
+
+func TestForbiddenSystemCalls(t *testing.T) {
+	each(t, func(t *testing.T, level sandbox.Level) {
+		res := py(t, level, forbidden+"print('end')")
+		require.Equal(t, "end\n", text(res))
+	})
+}
+
+func TestParentAndInitCannotBeSignalled(t *testing.T) {
+	each(t, func(t *testing.T, level sandbox.Level) {
+		res := py(t, level, fmt.Sprintf(`
+import os, signal
+for pid in (os.getppid(), %d):
+    for sig in (signal.SIGTERM, signal.SIGKILL, signal.SIGSTOP):
+        try:
+            os.kill(pid, sig)
+        except OSError: pass
+try:
+    os.kill(-1, 9)
+except OSError: pass
+print("alive")
+`, os.Getpid()))
+		// Process 1 of a namespace may be sent signals; it does not heed them.
+		require.Contains(t, []string{"alive\n", ""}, text(res))
+		require.Empty(t, res.Limit)
+		require.False(t, res.Timeout)
+		if res.Signal == "" {
+			require.Equal(t, 0, res.Exit)
+		}
+	})
+}
+
+func TestCapabilitiesAndPrivilegesAreGone(t *testing.T) {
+	each(t, func(t *testing.T, level sandbox.Level) {
+		res := sh(t, level, `grep -E '^(Cap(Inh|Prm|Eff|Amb)|NoNewPrivs|Seccomp):' /proc/self/status; ls /proc/self/fd; tty`)
+		out := text(res)
+		require.Equal(t, 4, strings.Count(out, "\t0000000000000000\n"), out)
+		require.Contains(t, out, "NoNewPrivs:\t1")
+		require.Contains(t, out, "Seccomp:\t2")
+		require.Contains(t, out, "\n0\n1\n2\n3\nnot a tty\n", "descriptor 3 is ls's own")
+	})
+}
+
+func TestInheritedDescriptorsAndStdin(t *testing.T) {
+	each(t, func(t *testing.T, level sandbox.Level) {
+		r, w, err := os.Pipe()
+		require.NoError(t, err)
+		defer func() { require.NoError(t, r.Close()) }()
+		res := sh(t, level, `cat; echo record >&77`, func(s *sandbox.Spec) {
+			s.Argv[0] = "/bin/bash"
+			s.Stdin = []byte("from stdin\n")
+			s.ExtraFiles = []sandbox.ExtraFile{{File: w, FD: 77}}
+		})
+		require.NoError(t, w.Close())
+		require.Equal(t, "from stdin\n", text(res))
+		var b [64]byte
+		n, err := r.Read(b[:])
+		require.NoError(t, err)
+		require.Equal(t, "record\n", string(b[:n]))
+		n, _ = r.Read(b[:])
+		require.Zero(t, n, "no writer is left")
+	})
+}
+
+func TestCancelEndsTheRunAndCleansUp(t *testing.T) {
+	each(t, func(t *testing.T, level sandbox.Level) {
+		m := marker(t, level)
+		ctx, cancel := context.WithCancel(t.Context())
+		temp, dir := t.TempDir(), t.TempDir()
+		started := filepath.Join(dir, "started")
+		go func() {
+			for {
+				if _, err := os.Stat(started); err == nil {
+					cancel()
+					return
+				}
+				select {
+				case <-t.Context().Done():
+					return
+				case <-time.After(5 * time.Millisecond):
+				}
+			}
+		}()
+		res, err := sandbox.Run(ctx, sandbox.Spec{
+			Dir: dir, Argv: []string{"/bin/sh", "-c", "echo out; touch started; sleep " + m}, Level: level, Temp: temp,
+		})
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, "out\n", string(res.Output.Bytes()))
+		list, err := os.ReadDir(temp)
+		require.NoError(t, err)
+		require.Empty(t, list)
+		gone(t, m)
+	})
+}
+
+func TestKillingTheParentEndsTheTree(t *testing.T) {
+	each(t, func(t *testing.T, level sandbox.Level) {
+		m := marker(t, level)
+		temp := t.TempDir()
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestHelperVictim$")
+		cmd.Env = append(os.Environ(), "VICTIM="+m, "VICTIM_TEMP="+temp, sandbox.EnvLevel+"="+string(level))
+		require.NoError(t, cmd.Start())
+		require.Eventually(t, func() bool { return living("sleep\x00" + m) }, 20*time.Second, 10*time.Millisecond)
+		require.NoError(t, cmd.Process.Signal(syscall.SIGKILL))
+		_ = cmd.Wait()
+		gone(t, "sleep\x00"+m)
+		n, err := sandbox.SweepTemp(temp)
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+	})
+}
+
+// TestHelperVictim is the process that the test above kills.
+func TestHelperVictim(t *testing.T) {
+	m := os.Getenv("VICTIM")
+	if m == "" {
+		t.Skip("runs as a child of another test")
+	}
+	_, err := sandbox.Run(t.Context(), sandbox.Spec{
+		Dir: t.TempDir(), Argv: []string{"/bin/sh", "-c", "setsid sleep " + m + " & sleep " + m}, Temp: os.Getenv("VICTIM_TEMP"),
+	})
+	require.NoError(t, err)
+}
+
+func TestSweepLeavesTheLivingAlone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"nexus-sandbox-1-99999999999-x", "nexus-sandbox-999999999-1-x", "other", "nexus-sandbox-x"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, name, "sub"), 0o755))
+	}
+	require.NoError(t, os.Chmod(filepath.Join(dir, "nexus-sandbox-999999999-1-x", "sub"), 0))
+	n, err := sandbox.SweepTemp(dir)
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	list, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, list, 2)
+}

@@ -1,0 +1,174 @@
+package testrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"nexuscore.dev/nexus/internal/sandbox"
+)
+
+// Find says how the project in dir is tested. A testCommand decides alone:
+// pytest and unittest are recognised and run test by test, anything else by
+// its exit status. Without one the project's own files decide. Errors wrap
+// ErrNoTests, ErrNoInterpreter, ErrCommandNotFound, ErrTestCommand, or those
+// of the sandbox, in which every interpreter is asked.
+func Find(ctx context.Context, dir, testCommand string) (Plan, error) {
+	root, err := filepath.Abs(dir)
+	if err == nil {
+		root, err = filepath.EvalSymlinks(root)
+	}
+	if err != nil {
+		return Plan{}, fmt.Errorf("find tests: %w", err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return Plan{}, fmt.Errorf("find tests: %w", err)
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = ""
+	}
+	s := search{root: root, home: home, path: os.Getenv("PATH"), getenv: os.Getenv, self: self}
+	return s.find(ctx, testCommand)
+}
+
+func (s search) find(ctx context.Context, testCommand string) (Plan, error) {
+	want := asked{}
+	if strings.TrimSpace(testCommand) != "" {
+		var err error
+		if want, err = understand(testCommand); err != nil {
+			return Plan{}, err
+		}
+	}
+	if want.runner == Command {
+		return s.command(want)
+	}
+	has, err := scan(s.root)
+	if err != nil {
+		return Plan{}, err
+	}
+	if want.runner == "" && len(has.files) == 0 && !has.pytest {
+		return Plan{}, fmt.Errorf("%w in %s: no test_*.py, *_test.py or pytest configuration; name the command with --test", ErrNoTests, s.root)
+	}
+	return s.python(ctx, want, has)
+}
+
+func (s search) command(want asked) (Plan, error) {
+	if err := program(want.args[0], s.root, s.path); err != nil {
+		return Plan{}, err
+	}
+	return Plan{
+		Runner: Command, Root: s.root, Args: want.args, Env: want.env, Weak: true,
+		Search: s.path, ReadOnly: toolFolders(s.path, s.home),
+		Note: "known by its exit status alone: weak evidence",
+	}, nil
+}
+
+// python asks the interpreters, in order, until one can run the tests.
+func (s search) python(ctx context.Context, want asked, has found) (Plan, error) {
+	list := s.candidates()
+	if want.python != "" {
+		p := want.python
+		if !strings.Contains(p, "/") {
+			p = s.onPath(p)
+		} else if !filepath.IsAbs(p) {
+			p = filepath.Join(s.root, p)
+		}
+		if !runnable(p) {
+			return Plan{}, fmt.Errorf("%w: %s", ErrCommandNotFound, want.python)
+		}
+		list = []string{p}
+	}
+	var tried []string
+	var first *answer
+	for _, python := range list {
+		a, err := s.probe(ctx, python, has.files)
+		switch {
+		case ctx.Err() != nil:
+			return Plan{}, ctx.Err()
+		case errors.Is(err, sandbox.ErrUnavailable) || errors.Is(err, sandbox.ErrSetup):
+			return Plan{}, err
+		case err != nil:
+			tried = append(tried, fmt.Sprintf("%s: %v", python, err))
+			continue
+		case a.tooOld():
+			tried = append(tried, fmt.Sprintf("%s: %v", python, errTooOld))
+			continue
+		case want.runner == Unittest:
+			return s.unittest(want, a, ""), nil
+		case a.Pytest != "":
+			return Plan{Runner: Pytest, Root: s.root, Python: s.interpreter(a), Args: want.args, Env: want.env}, nil
+		}
+		tried = append(tried, fmt.Sprintf("%s (Python %s): %s", python, a.Version, a.Problem))
+		if first == nil {
+			first = &a
+		}
+		if want.runner == "" && !has.pytest && onlyCases(a.Files) {
+			return s.unittest(want, a, ""), nil
+		}
+	}
+	return s.without(want, first, tried)
+}
+
+func (s search) onPath(name string) string {
+	for _, dir := range filepath.SplitList(s.path) {
+		if p := filepath.Join(dir, name); filepath.IsAbs(dir) && runnable(p) {
+			return p
+		}
+	}
+	return name
+}
+
+// without plans for a machine that has no pytest: the unittest runner, when
+// the tests need nothing that only pytest can give.
+func (s search) without(want asked, first *answer, tried []string) (Plan, error) {
+	list := "; tried: " + strings.Join(tried, "; ")
+	if len(tried) == 0 {
+		list = "; none was found"
+	}
+	if first == nil {
+		return Plan{}, fmt.Errorf("%w%s", ErrNoInterpreter, list)
+	}
+	if len(want.args) > 0 {
+		return Plan{}, fmt.Errorf("%w: pytest is asked for with arguments, and no interpreter has it%s", ErrNoInterpreter, list)
+	}
+	tests := 0
+	for _, name := range sortedKeys(first.Files) {
+		n := first.Files[name]
+		if n.Why != "" {
+			return Plan{}, fmt.Errorf("%w: %s %s, and no interpreter has pytest%s", ErrNoInterpreter, name, n.Why, list)
+		}
+		tests += n.Cases + n.Plain
+	}
+	if tests == 0 {
+		return Plan{}, fmt.Errorf("%w that can be run without pytest%s", ErrNoTests, list)
+	}
+	return s.unittest(want, *first, "no interpreter has pytest; the tests need nothing of it, so our own unittest runner runs them"), nil
+}
+
+func (s search) unittest(want asked, a answer, note string) Plan {
+	patterns := want.patterns
+	if len(patterns) == 0 {
+		patterns = []string{"test*.py", "*_test.py"}
+	}
+	return Plan{
+		Runner: Unittest, Root: s.root, Python: s.interpreter(a), Args: want.args, Env: want.env,
+		Names: want.names, Patterns: patterns, Plain: note != "", Note: note,
+	}
+}
+
+// onlyCases reports whether every test file holds TestCase classes only.
+func onlyCases(files map[string]need) bool {
+	cases := 0
+	for _, n := range files {
+		if n.Why != "" || n.Plain > 0 {
+			return false
+		}
+		cases += n.Cases
+	}
+	return cases > 0
+}

@@ -1,0 +1,235 @@
+package testrun
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/big"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"nexuscore.dev/nexus/internal/run"
+	"nexuscore.dev/nexus/internal/sandbox"
+)
+
+//go:embed runner.py
+var runnerSource string
+
+// Options are the circumstances of one run. The zero value is usable but for
+// Tree, without which no verdict can come of the evidence.
+type Options struct {
+	// Tree is the hash of the staged tree.
+	Tree string
+	// Timeout bounds the wall clock, default 10 minutes.
+	Timeout time.Duration
+	Limits  sandbox.Limits
+	// Level demands a sandbox level, default the best there is.
+	Level   sandbox.Level
+	Network sandbox.Network
+	// Hidden lists folders that the tests must not see, such as the state
+	// folder; the project's own folder is always among them.
+	Hidden []string
+	// Log, when set, receives the output as it comes.
+	Log io.Writer
+	// Temp is where private folders are made, default os.TempDir.
+	Temp string
+}
+
+// maxTail bounds Evidence.Tail.
+const maxTail = 8 << 10
+
+// Run executes the plan on the staged tree in dir, which it may change, and
+// returns the evidence and the output (head and tail, when it is long). An
+// error means that nothing was executed, or that ctx ended the run; it wraps
+// the sandbox's error. A suite that fails, hangs, is killed, or cannot even
+// be set up is evidence, not an error.
+func Run(ctx context.Context, plan Plan, dir string, opts Options) (run.Evidence, []byte, error) {
+	root, err := filepath.Abs(dir)
+	if err == nil {
+		root, err = filepath.EvalSymlinks(root)
+	}
+	if err != nil {
+		return run.Evidence{}, nil, fmt.Errorf("run tests: %w", err)
+	}
+	if plan.Runner == Command {
+		return runCommand(ctx, plan, root, opts)
+	}
+	if plan.Python == nil || plan.Runner != Pytest && plan.Runner != Unittest {
+		return run.Evidence{}, nil, fmt.Errorf("run tests: unknown runner %q", plan.Runner)
+	}
+	return runPython(ctx, plan, root, opts)
+}
+
+func (o Options) spec(plan Plan, root string, argv []string) sandbox.Spec {
+	return sandbox.Spec{
+		Dir: root, Argv: argv, Env: plan.Env, Timeout: o.Timeout, Limits: o.Limits, Level: o.Level,
+		Network: o.Network, Log: o.Log, Temp: o.Temp, Hidden: append([]string{plan.Root}, o.Hidden...),
+	}
+}
+
+func runCommand(ctx context.Context, plan Plan, root string, opts Options) (run.Evidence, []byte, error) {
+	spec := opts.spec(plan, root, plan.Args)
+	spec.Env = append([]string{"PATH=" + plan.Search}, plan.Env...)
+	spec.ReadOnly = plan.ReadOnly
+	for _, venv := range []string{".venv", "venv", "env", "node_modules"} {
+		spec.ReadOnly = append(spec.ReadOnly, filepath.Join(plan.Root, venv))
+	}
+	res, err := sandbox.Run(ctx, spec)
+	if err != nil {
+		return run.Evidence{}, res.Output.Bytes(), fmt.Errorf("run tests: %w", err)
+	}
+	out := res.Output.Bytes()
+	e := evidence(plan, opts, res, out)
+	e.Weak = true
+	e.Completed = res.Signal == "" && !res.Timeout && res.Limit == ""
+	return e, out, nil
+}
+
+// evidence is what the sandbox alone knows.
+func evidence(plan Plan, opts Options, res sandbox.Result, out []byte) run.Evidence {
+	return run.Evidence{
+		Runner: plan.Runner, Level: string(res.Level), Tree: opts.Tree, Exit: res.Exit, Signal: res.Signal,
+		Limit: res.Limit, Timeout: res.Timeout, Seconds: res.Seconds, Outcomes: map[string]run.Outcome{},
+		Tail: tail(out),
+	}
+}
+
+// withoutLines drops the lines that speak of the planted test, which would
+// only mislead whoever reads the output.
+func withoutLines(out []byte, canary string) []byte {
+	if !bytes.Contains(out, []byte(canary)) {
+		return out
+	}
+	kept := make([]byte, 0, len(out))
+	for line := range bytes.Lines(out) {
+		if !bytes.Contains(line, []byte(canary)) {
+			kept = append(kept, line...)
+		}
+	}
+	return kept
+}
+
+// tail is the printable end of an output, cut between characters.
+func tail(out []byte) string {
+	if len(out) > 2*maxTail {
+		out = out[len(out)-2*maxTail:]
+		for len(out) > 0 && !utf8.RuneStart(out[0]) {
+			out = out[1:]
+		}
+	}
+	text := sandbox.Printable(out)
+	if len(text) > maxTail {
+		text = text[len(text)-maxTail:]
+		for len(text) > 0 && !utf8.RuneStart(text[0]) {
+			text = text[1:]
+		}
+	}
+	return text
+}
+
+// instruction is the order that runner.py reads from its standard input.
+type instruction struct {
+	Mode     string   `json:"mode"`
+	Root     string   `json:"root"`
+	Origin   string   `json:"origin"`
+	Keep     []string `json:"keep"`
+	Args     []string `json:"args"`
+	Names    []string `json:"names"`
+	Patterns []string `json:"patterns"`
+	Plain    bool     `json:"plain"`
+	Paths    []string `json:"paths"`
+	UserSite string   `json:"usersite"`
+	Nonce    string   `json:"nonce"`
+	Canary   string   `json:"canary"`
+	FD       int      `json:"fd"`
+}
+
+func newInstruction(plan Plan, root string) (instruction, error) {
+	var b [40]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return instruction{}, err
+	}
+	fd, err := rand.Int(rand.Reader, big.NewInt(sandbox.MaxFD-40))
+	if err != nil {
+		return instruction{}, err
+	}
+	in := instruction{
+		Mode: plan.Runner, Root: root, Origin: plan.Root, Args: restage(plan, root), Names: plan.Names,
+		Patterns: plan.Patterns, Plain: plan.Plain, UserSite: plan.Python.UserSite, Keep: plan.Python.Keep,
+		Nonce: hex.EncodeToString(b[:32]), Canary: "test_" + hex.EncodeToString(b[32:]), FD: int(fd.Int64()) + 20,
+	}
+	for _, kv := range plan.Env {
+		if list, ok := strings.CutPrefix(kv, "PYTHONPATH="); ok {
+			in.Paths = filepath.SplitList(list)
+		}
+	}
+	return in, nil
+}
+
+// restage turns absolute paths into the project into paths into the copy.
+func restage(plan Plan, root string) []string {
+	args := make([]string, len(plan.Args))
+	for i, a := range plan.Args {
+		if args[i] = a; within(plan.Root, a) {
+			args[i] = root + a[len(plan.Root):]
+		}
+	}
+	return args
+}
+
+func runPython(ctx context.Context, plan Plan, root string, opts Options) (run.Evidence, []byte, error) {
+	if err := forgetBytecode(root); err != nil {
+		return run.Evidence{}, nil, fmt.Errorf("run tests: %w", err)
+	}
+	in, err := newInstruction(plan, root)
+	if err != nil {
+		return run.Evidence{}, nil, fmt.Errorf("run tests: %w", err)
+	}
+	stdin, err := json.Marshal(in)
+	if err != nil {
+		return run.Evidence{}, nil, fmt.Errorf("run tests: %w", err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return run.Evidence{}, nil, fmt.Errorf("run tests: %w", err)
+	}
+	records := make(chan record, 1)
+	go func() { records <- readRecord(r, in) }()
+
+	spec := opts.spec(plan, root, []string{plan.Python.Path, "-s", "-c", runnerSource})
+	// The toolchain keeps its own bytecode; the tree has none left.
+	spec.Env = append(pythonEnv(plan), "PYTHONSAFEPATH=1", "PYTHONPYCACHEPREFIX=")
+	spec.ReadOnly = plan.Python.ReadOnly
+	spec.Stdin = stdin
+	spec.ExtraFiles = []sandbox.ExtraFile{{File: w, FD: in.FD}}
+	res, err := sandbox.Run(ctx, spec)
+	closeErr := w.Close()
+	rec := <-records
+	if err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return run.Evidence{}, res.Output.Bytes(), fmt.Errorf("run tests: %w", err)
+	}
+	out := withoutLines(res.Output.Bytes(), in.Canary)
+	e := evidence(plan, opts, res, out)
+	rec.into(&e)
+	return e, out, nil
+}
+
+// pythonEnv leaves out what would put paths before the runner.
+func pythonEnv(plan Plan) []string {
+	return slices.DeleteFunc(slices.Clone(plan.Env), func(kv string) bool {
+		k, _, _ := strings.Cut(kv, "=")
+		return slices.Contains([]string{"PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONPYCACHEPREFIX", "PYTHONINSPECT"}, k)
+	})
+}

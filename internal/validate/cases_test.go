@@ -1,0 +1,129 @@
+package validate_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"nexuscore.dev/nexus/internal/run"
+	"nexuscore.dev/nexus/internal/validate"
+)
+
+// kinds are those that the gates alone must get right.
+var kinds = map[string]bool{
+	"prose": true, "extract": true, "truncation": true, "elision": true, "elision-false-positive": true,
+	"symbol-loss": true, "syntax-gate": true, "diff": true, "diff-path": true, "match": true, "bytes": true,
+	"apply-literal": true, "no-op": true, "parse": true, "tamper": true, "secrets": true,
+}
+
+// wanted is what one case must end in: gates that may refuse it, or files.
+type wanted struct {
+	gates  []string
+	status []run.AttemptStatus
+	files  tree
+	skip   string
+	// answer replaces the case's text where it is only described in words.
+	answer string
+}
+
+func rejects(gates ...string) wanted { return wanted{gates: gates} }
+
+func noCode() wanted {
+	return wanted{gates: []string{"decode"}, status: []run.AttemptStatus{run.StatusNoFixedCode}}
+}
+
+func accepts(path, body string) wanted { return wanted{files: tree{path: body}} }
+
+var want = map[string]wanted{
+	"A001": noCode(), "A002": noCode(), "A003": noCode(), "A005": noCode(), "A122": noCode(), "A119": noCode(),
+	"A006": rejects("decode"), "A007": rejects("decode"), "A026": rejects("decode"), "A123": rejects("decode"),
+	"A008": {files: tree{"install.php": "<?php echo 1;\n", "migration.sql": "SELECT 1;\n"}},
+	"A009": {files: tree{"app/main.py": "import util\n", "app/util.py": "V = 1\n"}},
+	"A010": accepts("main.py", "print(\"hi\")\n"),
+	"A011": accepts("calc.py", fixed), "A012": accepts("calc.py", fixed), "A017": accepts("calc.py", fixed),
+	"A018": accepts("calc.py", fixed), "A052": accepts("calc.py", fixed),
+	"A015": rejects("place", "paths"),
+	"A016": accepts("page.tsx", "export const A = () => <p>two</p>\n"),
+	"A020": rejects("decode"),
+	"A021": {skip: "needs the model client: reading a stream"},
+	"A023": accepts("a.html", "<p>use &amp;lt; for a less-than sign</p>\n"),
+	"A025": accepts("run.sh", "echo \"$1 $& ${HOME} $$\"\n"),
+	"A028": rejects("elision"), "A029": rejects("elision"),
+	"A031": accepts("s.py", "# YOUR CODE HERE\nimport numpy as np\n\n\ndef col(a):\n    return a[..., 0]\n\n\nclass P:\n    def m(self): ...\n"),
+	"A033": rejects("structure", "elision"), "A034": rejects("structure"),
+	"A037": accepts("bad.py", "def ok():\n    return 2\n\n\ndef broken(:\n    pass\n"),
+	"A039": accepts("f.txt", "a\nb\nC\nd\ne\n"), "A041": accepts("f.txt", "a\nb\nC\nd\ne\n"),
+	"A046": accepts("f.txt", "a\nb\nC\nd\ne\n"), "A049": accepts("f.txt", "a\nb\nC\nd\ne\n"),
+	"A043": rejects("place"), "A044": rejects("place"), "A053": rejects("place"),
+	"A047": accepts("n.txt", "ONE\ntwo\nthree"), "A048": accepts("n.txt", "k: 1\nv: 3"),
+	"A050": {skip: "described in words; TestSecondCandidateStartsFromTheBase has it"},
+	"A054": rejects("paths"), "A056": rejects("paths", "decode"),
+	"A060": accepts("foo.py", "def foo():\n    x = 100\n    y = 2\n    return x + y\n"),
+	"A062": rejects("place"), "A064": rejects("place"), "A066": rejects("place"), "A079": rejects("decode", "place"),
+	"A065": {skip: "described in words; TestRepeatedEditsAddNoLines in patch has it"},
+	"A067": accepts("Makefile", "all:\n\techo ONE\n\techo two\n"),
+	"A069": accepts("w.bat", "foo\r\nBAR\r\nbaz\r\n"),
+	"A071": accepts("x.txt", "a\r\nb\nc\rd\r\nE\n"),
+	"A072": accepts("t.ps1", "\ufeffhello2\n日本語\n"),
+	"A074": accepts("b.py", "\ufeffx = 2\n"),
+	"A075": accepts("s.txt", "const x = 2;\n// caf\xe9 note\n"),
+	"A078": accepts("d.md", "say \u2018%s\u2019\n"),
+	"A118": accepts("a.py", "x = 1\ny = 2\n"),
+	"A125": rejects("tamper"), "A126": rejects("tamper"),
+	"A128": {gates: []string{"tamper"}, answer: fenced("conftest.py", "import pytest\n\n\n@pytest.hookimpl(hookwrapper=True)\ndef pytest_runtest_makereport(item, call):\n    r = yield\n    r.get_result().outcome = \"passed\"\n")},
+	"A143": {gates: []string{"tamper", "structure"}, answer: "*** Begin Patch\n*** Delete File: tests/test_mul.py\n*** Update File: calc.py\n@@\n-    return a - b\n+    return a + b\n*** End Patch\n"},
+	"A149": {skip: "needs the redaction of prompts and events"},
+	"A151": {skip: "needs the sandbox"},
+}
+
+// TestCases drives every report of the gates' kinds through the whole chain.
+func TestCases(t *testing.T) {
+	t.Parallel()
+	v := newValidator(t, validate.Config{})
+	seen := 0
+	for _, c := range loadCases(t) {
+		if !kinds[c.Kind] {
+			continue
+		}
+		seen++
+		t.Run(c.Kind+"/"+c.ID, func(t *testing.T) {
+			w, ok := want[c.ID]
+			require.True(t, ok, "%s has no expectation: %s", c.ID, c.Expected)
+			if w.skip != "" {
+				t.Skip(w.skip)
+			}
+			requireCase(t, v, c, w)
+		})
+	}
+	require.NotZero(t, seen)
+}
+
+func requireCase(t *testing.T, v *validate.Validator, c bugCase, w wanted) {
+	t.Helper()
+	base := c.tree(t)
+	texts := c.answers(t, base)
+	if w.answer != "" {
+		texts = []string{w.answer}
+	}
+	require.NotEmpty(t, texts)
+	for _, text := range texts {
+		got := v.Check(t.Context(), c.input(base, text))
+		if w.gates != nil {
+			require.False(t, got.Accepted, text)
+			require.Contains(t, w.gates, got.Gate, "%s: %s", got.Reason, got.Feedback)
+			require.NotEmpty(t, got.Reason)
+			require.NotEmpty(t, got.Feedback)
+			if w.status != nil {
+				require.Contains(t, w.status, got.Status)
+			}
+			continue
+		}
+		require.True(t, got.Accepted, "%s/%s: %s", got.Gate, got.Reason, got.Feedback)
+		after := base.after(got)
+		for p, body := range w.files {
+			require.Equal(t, body, after[p], p)
+		}
+		require.Len(t, got.Candidate.Changes, len(w.files))
+		require.NotEmpty(t, got.Candidate.Hash)
+	}
+}

@@ -1,0 +1,138 @@
+package validate
+
+import (
+	"bytes"
+	"slices"
+	"sort"
+	"strings"
+
+	"nexuscore.dev/nexus/internal/patch"
+)
+
+// scope admits declared targets only, and without any every file that is not
+// protected, is no rubbish, and is what it seems to be.
+func (c *check) scope() *refusal {
+	for _, f := range c.draft.Files {
+		for _, p := range []string{f.Path, f.MoveTo} {
+			if p == "" {
+				continue
+			}
+			if r := c.admit(p); r != nil {
+				return r
+			}
+		}
+	}
+	return nil
+}
+
+func (c *check) admit(p string) *refusal {
+	if err := patch.CheckPath(p); err != nil {
+		return fromPatch(err)
+	}
+	if len(c.in.Targets) > 0 {
+		if slices.Contains(c.in.Targets, p) {
+			return nil
+		}
+		if why, ok := c.protected(p); ok {
+			return refuse(GateTamper, why.reason, why.feedback, p)
+		}
+		return refuse(GatePaths, "undeclared", "%s is not one of the files to change (%s)", p, list(c.in.Targets))
+	}
+	if why, ok := rubbish(p); ok {
+		if _, exists := c.in.Base.Read(p); !exists {
+			return refuse(GatePaths, "junk", "leave %s out: it is %s", p, why)
+		}
+	}
+	return nil
+}
+
+// explainMissing adds the names of real files to a refusal about one that does
+// not exist.
+func (c *check) explainMissing(r *refusal) *refusal {
+	if r.reason == patch.ReasonMissing {
+		names := c.in.Targets
+		if len(names) == 0 {
+			names = c.sources()
+		}
+		r.feedback += ". The files are: " + list(names)
+	}
+	return r
+}
+
+// list writes at most twenty names, sorted.
+func list(names []string) string {
+	const most = 20
+	names = slices.Clone(names)
+	sort.Strings(names)
+	if len(names) > most {
+		names = append(names[:most], "…")
+	}
+	return strings.Join(names, ", ")
+}
+
+// textLines cuts content into lines without their line ends and without a BOM.
+func textLines(b []byte) [][]byte {
+	b = bytes.TrimPrefix(b, []byte("\ufeff"))
+	if len(b) == 0 {
+		return nil
+	}
+	lines := bytes.Split(bytes.TrimSuffix(b, []byte("\n")), []byte("\n"))
+	for i, l := range lines {
+		lines[i] = bytes.TrimSuffix(l, []byte("\r"))
+	}
+	return lines
+}
+
+// notEmpty refuses candidates without effect and files that lose everything.
+func (c *check) notEmpty() *refusal {
+	if len(c.files) == 0 {
+		return refuse(GateEmpty, "no_op", "the answer leaves every file as it is; change the code")
+	}
+	effect := false
+	for _, f := range c.files {
+		if f.Op == patch.OpModify && blank(f.New) && !blank(f.Old) {
+			return refuse(GateEmpty, "emptied", "%s would be empty", f.Path)
+		}
+		effect = effect || !f.onlyComments()
+	}
+	if !effect {
+		return refuse(GateEmpty, "comments_only", "the answer changes comments only; change the code")
+	}
+	return nil
+}
+
+// onlyComments says whether nothing but Python comments and blank lines
+// differs. A line that tools read (a coding line, "# type:") is no comment.
+func (f *file) onlyComments() bool {
+	if extOf(f.Path) != ".py" || f.Op != patch.OpModify || len(f.spans) == 0 {
+		return false
+	}
+	for _, s := range f.spans {
+		for _, l := range slices.Concat(f.olds[s.OldFrom:s.OldTo], f.lines[s.NewFrom:s.NewTo]) {
+			t := bytes.TrimSpace(l)
+			if len(t) > 0 && (t[0] != '#' || bytes.Contains(t, []byte("coding")) || bytes.Contains(t, []byte("type:"))) {
+				return false
+			}
+		}
+	}
+	return !insideString(f.olds, f.spans[0].OldFrom)
+}
+
+// insideString guesses whether line i of a Python file is part of a long
+// string: an odd number of triple quotes stands before it.
+func insideString(lines [][]byte, i int) bool {
+	n := 0
+	for _, l := range lines[:i] {
+		n += bytes.Count(l, []byte(`"""`)) + bytes.Count(l, []byte(`'''`))
+	}
+	return n%2 == 1
+}
+
+func blank(b []byte) bool { return len(bytes.TrimSpace(b)) == 0 }
+
+func (c *check) notRepeated() *refusal {
+	if slices.Contains(c.in.Tried, c.candidate.Hash) {
+		return refuse(GateRepeat, "tried", "this very change was tried before and did not help; try another one")
+	}
+	return nil
+}

@@ -1,0 +1,225 @@
+package validate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/parser"
+	"go/scanner"
+	"go/token"
+	"path"
+	"strings"
+
+	"github.com/evanw/esbuild/pkg/api"
+	yamlparser "github.com/goccy/go-yaml/parser"
+	"github.com/pelletier/go-toml/v2"
+
+	"nexuscore.dev/nexus/internal/patch"
+)
+
+// syntaxResult is the judgement of one file. err and old are nil for a side
+// that parses; failure says why no judgement was possible.
+type syntaxResult struct {
+	checked  bool
+	err, old *syntaxError
+	failure  string
+	reason   string
+}
+
+// parseFunc judges one text; nil means that it parses.
+type parseFunc func(src []byte) *syntaxError
+
+// parsers maps extensions to the parsers that run in this process.
+var parsers = map[string]parseFunc{
+	".go":   parseGo,
+	".js":   parseScript(api.LoaderJSX),
+	".jsx":  parseScript(api.LoaderJSX),
+	".mjs":  parseScript(api.LoaderJS),
+	".cjs":  parseScript(api.LoaderJS),
+	".ts":   parseScript(api.LoaderTS),
+	".mts":  parseScript(api.LoaderTS),
+	".cts":  parseScript(api.LoaderTS),
+	".tsx":  parseScript(api.LoaderTSX),
+	".json": parseJSON,
+	".yaml": parseYAML,
+	".yml":  parseYAML,
+	".toml": parseTOML,
+}
+
+func extOf(p string) string { return strings.ToLower(path.Ext(p)) }
+
+func isPython(p string) bool { e := extOf(p); return e == ".py" || e == ".pyi" || e == ".pyw" }
+
+// analyse parses every changed file once; the gates read the results.
+func (c *check) analyse(ctx context.Context) {
+	for _, f := range c.files {
+		switch {
+		case f.Op == patch.OpDelete:
+		case isPython(f.Path):
+			c.analysePython(ctx, f)
+		default:
+			f.analyseText()
+		}
+	}
+}
+
+func (c *check) analysePython(ctx context.Context, f *file) {
+	old := f.Old
+	if f.Op == patch.OpCreate {
+		old = nil
+	}
+	f.syntax.checked = true
+	r, err := c.worker.Analyse(ctx, old, f.New)
+	switch {
+	case errors.Is(err, errPathological), err == nil && r.Pathological:
+		f.syntax.reason = "pathological"
+		f.syntax.failure = f.Path + " is nested too deeply or too large for the interpreter"
+	case err != nil:
+		f.syntax.reason = "no_interpreter"
+		f.syntax.failure = fmt.Sprintf("%s can't be checked: %v", f.Path, err)
+	default:
+		f.python = r
+		f.syntax.err, f.syntax.old = r.Error, r.OldError
+	}
+}
+
+func (f *file) analyseText() {
+	parse := parsers[extOf(f.Path)]
+	if parse == nil {
+		return
+	}
+	f.syntax.checked = true
+	if nested(f.New) {
+		f.syntax.reason, f.syntax.failure = "pathological", f.Path+" is nested too deeply"
+		return
+	}
+	if f.syntax.err = parse(f.New); f.syntax.err != nil && f.Op == patch.OpModify && !nested(f.Old) {
+		f.syntax.old = parse(f.Old)
+	}
+}
+
+// syntax refuses errors that the base did not have. A file that was broken
+// before and still is in the same place is reported, not blamed.
+func (c *check) syntax() *refusal {
+	for _, f := range c.files {
+		s := f.syntax
+		if s.failure != "" {
+			return refuse(GateSyntax, s.reason, "%s", s.failure)
+		}
+		if s.err == nil {
+			continue
+		}
+		if s.old != nil && s.old.Msg == s.err.Msg && strings.TrimSpace(s.old.Text) == strings.TrimSpace(s.err.Text) {
+			c.tolerances = append(c.tolerances, fmt.Sprintf("%s:%d: was broken before and still is: %s", f.Path, s.err.Line, s.err.Msg))
+			continue
+		}
+		return refuse(GateSyntax, "syntax_error", "%s:%d: %s: %s\n%s", f.Path, s.err.Line, s.err.Type, s.err.Msg, s.err.Text)
+	}
+	return nil
+}
+
+func textOf(src []byte, line int) string {
+	lines := bytes.Split(src, []byte("\n"))
+	if line < 1 || line > len(lines) {
+		return ""
+	}
+	return strings.ToValidUTF8(string(bytes.TrimRight(lines[line-1], "\r")), "\ufffd")
+}
+
+func parseGo(src []byte) *syntaxError {
+	_, err := parser.ParseFile(token.NewFileSet(), "", src, parser.SkipObjectResolution)
+	var list scanner.ErrorList
+	if errors.As(err, &list) && len(list) > 0 {
+		return &syntaxError{"syntax error", list[0].Msg, list[0].Pos.Line, textOf(src, list[0].Pos.Line)}
+	}
+	if err != nil {
+		return &syntaxError{Type: "syntax error", Msg: err.Error()}
+	}
+	return nil
+}
+
+func parseScript(loader api.Loader) parseFunc {
+	return func(src []byte) *syntaxError {
+		r := api.Transform(string(src), api.TransformOptions{Loader: loader, LogLevel: api.LogLevelSilent, LogLimit: 1})
+		if len(r.Errors) == 0 {
+			return nil
+		}
+		e := &syntaxError{Type: "syntax error", Msg: r.Errors[0].Text}
+		if l := r.Errors[0].Location; l != nil {
+			e.Line, e.Text = l.Line, l.LineText
+		}
+		return e
+	}
+}
+
+func parseJSON(src []byte) *syntaxError {
+	src = bytes.TrimPrefix(src, []byte("\ufeff"))
+	var v any
+	err := json.Unmarshal(src, &v)
+	if err == nil {
+		return nil
+	}
+	line := 0
+	var at *json.SyntaxError
+	if errors.As(err, &at) {
+		line = 1 + bytes.Count(src[:min(int(at.Offset), len(src))], []byte("\n"))
+	}
+	return &syntaxError{"syntax error", err.Error(), line, textOf(src, line)}
+}
+
+func parseYAML(src []byte) *syntaxError {
+	_, err := yamlparser.ParseBytes(src, 0)
+	if err == nil {
+		return nil
+	}
+	msg, _, _ := strings.Cut(err.Error(), "\n")
+	return &syntaxError{Type: "syntax error", Msg: msg}
+}
+
+func parseTOML(src []byte) *syntaxError {
+	var v map[string]any
+	err := toml.Unmarshal(src, &v)
+	if err == nil {
+		return nil
+	}
+	e := &syntaxError{Type: "syntax error", Msg: err.Error()}
+	var at *toml.DecodeError
+	if errors.As(err, &at) {
+		e.Line, _ = at.Position()
+		e.Text = textOf(src, e.Line)
+	}
+	return e
+}
+
+// maxNesting is the depth at which the parsers of this process are not asked:
+// they recurse, and Go can't recover from a full stack.
+const maxNesting = 1000
+
+// nested says whether a text could recurse deeper than maxNesting. It counts
+// open brackets and runs of prefix operators, strings included, so it errs on
+// the side of refusing what no person writes.
+func nested(src []byte) bool {
+	depth, run := 0, 0
+	for _, b := range src {
+		switch b {
+		case '(', '[', '{', '<':
+			depth++
+		case ')', ']', '}', '>':
+			depth = max(depth-1, 0)
+		}
+		switch b {
+		case '!', '~', '+', '-', '*', '&', '?', ':', '=', '(', '[', '{', '<', ' ', '\t':
+			if b != ' ' && b != '\t' {
+				run++
+			}
+		default:
+			run = 0
+		}
+		if depth > maxNesting*4 || run > maxNesting {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,430 @@
+"""Judges the syntax and the structure of Python sources.
+
+Reads one JSON object a line from standard input and answers each with one on
+standard output. Nothing is ever executed: sources are bytes that are parsed
+and compiled. Runs on every Python from 3.6 on.
+
+Request:  {"id": n, "old": base64 or null, "new": base64}
+Answer:   {"id": n, "ok": bool, "error": {...}, "old_error": {...}, ...}
+"""
+import ast
+import base64
+import binascii
+import difflib
+import gc
+import json
+import sys
+import warnings
+
+BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+SCOPES = FUNCTIONS + (ast.ClassDef,)
+WATCHED = {
+    "os._exit": "os._exit", "posix._exit": "os._exit", "atexit": "atexit",
+    "sys.modules": "sys.modules", "_pytest": "_pytest", "gc": "gc",
+    "inspect": "inspect", "ctypes": "ctypes",
+}
+
+
+def limit_resources(memory):
+    """Bounds what a hostile source can take; a platform may lack the module."""
+    try:
+        import resource
+    except ImportError:
+        return
+    for name, value in (("RLIMIT_AS", memory), ("RLIMIT_CORE", 0), ("RLIMIT_FSIZE", 0)):
+        kind = getattr(resource, name, None)
+        if kind is None:
+            continue
+        try:
+            resource.setrlimit(kind, (value, value))
+        except (ValueError, OSError):
+            pass
+
+
+def describe(error, lines):
+    """Turns an exception of the compiler into a plain record."""
+    line = getattr(error, "lineno", None) or 0
+    text = lines[line - 1] if 0 < line <= len(lines) else b""
+    return {
+        "type": type(error).__name__,
+        "msg": str(getattr(error, "msg", None) or error)[:300],
+        "line": line,
+        "text": text[:400].decode("utf-8", "replace"),
+    }
+
+
+def cut(source):
+    """Cuts a source into lines as the compiler counts them."""
+    return source.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+
+
+def first_line(node):
+    return min([node.lineno] + [d.lineno for d in getattr(node, "decorator_list", ())])
+
+
+def group(body, lines):
+    """Pairs each run of statements with the exact lines it stands on. Without
+    end positions (before Python 3.8) the whole body is one run."""
+    groups = []
+    start, last, nodes = 0, 0, []
+    for node in body:
+        first = first_line(node)
+        end = getattr(node, "end_lineno", None)
+        if nodes and (end is None or first <= last):
+            nodes.append(node)
+            last = max(last, end or first)
+            continue
+        if nodes:
+            groups.append((b"\n".join(lines[start - 1:last]), nodes))
+        start, last, nodes = first, end or first, [node]
+    if nodes:
+        last = last if getattr(nodes[-1], "end_lineno", None) else len(lines)
+        groups.append((b"\n".join(lines[start - 1:last]), nodes))
+    return groups
+
+
+class Module:
+    """One parsed source: its top-level statements, grouped by whole lines."""
+
+    def __init__(self, source):
+        self.lines = cut(source)
+        self.tree = None
+        self.error = None
+        self.groups = []
+        self.future = False
+        try:
+            self.tree = ast.parse(source, "<candidate>")
+        except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as error:
+            self.error = describe(error, self.lines)
+            return
+        self.groups = group(self.tree.body, self.lines)
+        self.future = any(isinstance(n, ast.ImportFrom) and n.module == "__future__" for n in self.tree.body)
+
+    def beyond(self, other):
+        """The statements that the other module does not have as well. A class
+        that both have keeps only the members that differ."""
+        if other is None or self.future or other.future:
+            return list(self.tree.body)
+        known = {text for text, _ in other.groups}
+        classes = {n.name: n for n in other.tree.body if isinstance(n, ast.ClassDef)}
+        out = []
+        for text, nodes in self.groups:
+            if text in known:
+                continue
+            twin = classes.get(getattr(nodes[0], "name", None))
+            if len(nodes) == 1 and isinstance(nodes[0], ast.ClassDef) and twin is not None:
+                nodes = [self.members_beyond(nodes[0], twin, other)]
+            out.extend(nodes)
+        return out
+
+    def members_beyond(self, node, twin, other):
+        known = {text for text, _ in group(twin.body, other.lines)}
+        body = [n for text, nodes in group(node.body, self.lines) if text not in known for n in nodes]
+        fields = {name: getattr(node, name, None) for name in node._fields}
+        fields["body"] = body or [ast.copy_location(ast.Pass(), node)]
+        return ast.copy_location(ast.ClassDef(**fields), node)
+
+    def compile(self, nodes):
+        """Compiles statements of the module, as a module of their own."""
+        tree = ast.Module(body=nodes, type_ignores=[]) if sys.version_info >= (3, 8) else ast.Module(body=nodes)
+        try:
+            compile(tree, "<candidate>", "exec", dont_inherit=True)
+        except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as error:
+            self.error = describe(error, self.lines)
+
+
+class Facts:
+    """What the changed statements of one side define, do and mention."""
+
+    def __init__(self, body):
+        self.defs = {}
+        self.names = {}
+        self.functions = {}
+        self.bare = []
+        self.watched = {}
+        self.module = []
+        for node in body:
+            self.top(node, "")
+            self.watch(node)
+
+    def top(self, node, prefix):
+        """Collects the definitions of a module or class body."""
+        if isinstance(node, SCOPES):
+            name = prefix + node.name + self.role(node)
+            kind = "class" if isinstance(node, ast.ClassDef) else "function"
+            self.defs.setdefault(name, [kind, node.lineno])
+            if kind == "function":
+                self.functions.setdefault(name, (node, self.flat(node.body, False)))
+                self.bare_in(node.body, False)
+                return
+            for child in node.body:
+                self.top(child, prefix + node.name + ".")
+            return
+        if not prefix:
+            self.module.append((self.mark(node), node.lineno))
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and not prefix:
+            for target in getattr(node, "targets", None) or [node.target]:
+                for leaf in ast.walk(target):
+                    if isinstance(leaf, ast.Name):
+                        self.names.setdefault(leaf.id, node.lineno)
+        self.bare_in([node], False)
+        for field in BODIES:
+            for child in getattr(node, field, None) or ():
+                for inner in getattr(child, "body", None) or () if not isinstance(child, ast.stmt) else (child,):
+                    self.top(inner, prefix)
+
+    @staticmethod
+    def role(node):
+        """Keeps a property's setter apart from its getter."""
+        for deco in node.decorator_list:
+            if isinstance(deco, ast.Attribute) and deco.attr in ("setter", "deleter", "getter"):
+                return "@" + deco.attr
+        return ""
+
+    def flat(self, body, inside):
+        """Lists the statements of a function in order, nested ones included."""
+        out = []
+        for i, node in enumerate(body):
+            doc = i == 0 and not inside and isinstance(node, ast.Expr) and self.is_text(node.value)
+            if not doc:
+                out.append((self.mark(node), node.lineno))
+            for field in BODIES:
+                for child in getattr(node, field, None) or ():
+                    if isinstance(child, ast.stmt):
+                        out.extend(self.flat([child], True))
+                    else:
+                        out.extend(self.flat(child.body, True))
+        return out
+
+    @staticmethod
+    def is_text(value):
+        return isinstance(getattr(value, "value", getattr(value, "s", None)), str) and not isinstance(
+            value, (ast.Attribute, ast.Await, ast.Yield, ast.Starred))
+
+    @staticmethod
+    def mark(node):
+        """A fingerprint of a statement without the statements inside it."""
+        parts = [type(node).__name__]
+        for field in node._fields:
+            value = getattr(node, field, None)
+            if field in BODIES or value is None or field == "type_comment":
+                continue
+            for item in value if isinstance(value, list) else (value,):
+                parts.append(ast.dump(item) if isinstance(item, ast.AST) else repr(item))
+        return "|".join(parts)
+
+    def bare_in(self, body, guarded):
+        """Finds statements that are words and do nothing."""
+        for node in body:
+            if isinstance(node, ast.Expr) and not guarded and self.wordy(node.value):
+                self.bare.append([ast.dump(node.value), node.lineno])
+            if isinstance(node, SCOPES) and not isinstance(node, FUNCTIONS):
+                continue
+            inside = guarded or isinstance(node, ast.Try)
+            for field in BODIES:
+                for child in getattr(node, field, None) or ():
+                    if isinstance(child, ast.stmt):
+                        self.bare_in([child], inside)
+                    else:
+                        self.bare_in(child.body, inside)
+
+    def wordy(self, value):
+        if isinstance(value, ast.Name):
+            return True
+        if isinstance(value, (ast.Tuple, ast.List, ast.Set)):
+            return all(self.wordy(e) for e in value.elts)
+        if isinstance(value, ast.Compare):
+            return self.wordy(value.left) and all(self.wordy(e) or self.literal(e) for e in value.comparators)
+        if isinstance(value, ast.BoolOp):
+            return all(self.wordy(e) for e in value.values)
+        if isinstance(value, ast.UnaryOp):
+            return self.wordy(value.operand)
+        if isinstance(value, ast.BinOp):
+            return self.wordy(value.left) and self.wordy(value.right)
+        if isinstance(value, ast.Attribute):
+            return False
+        return self.literal(value) and not self.is_text(value)
+
+    @staticmethod
+    def literal(value):
+        kinds = ("Num", "Bytes", "NameConstant")
+        if type(value).__name__ in kinds:
+            return True
+        return type(value).__name__ == "Constant" and value.value is not Ellipsis
+
+    def watch(self, top):
+        """Counts uses of names that could deceive the test runner."""
+        for node in ast.walk(top):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    self.saw(alias.name.split(".")[0])
+            elif isinstance(node, ast.ImportFrom):
+                root = (node.module or "").split(".")[0]
+                self.saw(root)
+                for alias in node.names:
+                    self.saw(root + "." + alias.name)
+            elif isinstance(node, ast.Attribute):
+                if isinstance(node.value, ast.Name):
+                    self.saw(node.value.id + "." + node.attr)
+                self.saw(node.attr if node.attr in ("_pytest", "_exit") else "")
+            elif isinstance(node, ast.Name) and node.id in ("atexit", "_pytest", "ctypes"):
+                self.saw(node.id)
+            elif isinstance(node, ast.FunctionDef) and node.name == "__eq__" and self.constant(node):
+                self.count("constant __eq__")
+            elif type(node).__name__ in ("Constant", "Str"):
+                text = getattr(node, "value", None) if type(node).__name__ == "Constant" else node.s
+                if text in ("_exit", "_pytest", "atexit", "ctypes"):
+                    self.saw({"_exit": "os._exit"}.get(text, text))
+
+    def saw(self, name):
+        if name in WATCHED:
+            self.count(WATCHED[name])
+        elif name == "_exit":
+            self.count("os._exit")
+
+    def count(self, name):
+        self.watched[name] = self.watched.get(name, 0) + 1
+
+    @staticmethod
+    def constant(node):
+        body = [n for n in node.body if not (isinstance(n, ast.Expr) and Facts.is_text(n.value))]
+        if len(body) != 1 or not isinstance(body[0], ast.Return):
+            return False
+        return type(body[0].value).__name__ in ("Constant", "NameConstant", "Num")
+
+
+def span(node):
+    last = max([getattr(n, "end_lineno", None) or getattr(n, "lineno", 0) for n in ast.walk(node)] or [0])
+    return [node.lineno, last]
+
+
+def align(old, new):
+    """Aligns two lists of statements: kept ones, and those that are deleted
+    with nothing in their place."""
+    kept = deleted = 0
+    at = 0
+    matcher = difflib.SequenceMatcher(None, [m for m, _ in old], [m for m, _ in new], False)
+    for kind, a0, a1, b0, b1 in matcher.get_opcodes():
+        if kind == "equal":
+            kept += a1 - a0
+        elif kind in ("delete", "replace"):
+            gone = (a1 - a0) - (b1 - b0)
+            if gone > 0:
+                deleted += gone
+                at = at or old[a0][1]
+    return kept, deleted, at
+
+
+def compare(old, new):
+    """Compares what the changed statements of both sides define and do."""
+    out = {"lost": [], "lost_names": [], "functions": [], "bare": [], "watched": []}
+    for name, (kind, line) in sorted(old.defs.items()):
+        if name not in new.defs:
+            out["lost"].append([name, kind, line])
+    for name, line in sorted(old.names.items()):
+        if name not in new.names:
+            out["lost_names"].append([name, line])
+    for name, (node, statements) in sorted(old.functions.items()):
+        if name not in new.functions:
+            continue
+        after_node, after = new.functions[name]
+        kept, deleted, line = align(statements, after)
+        if deleted:
+            out["functions"].append({
+                "name": name, "old": len(statements), "new": len(after), "kept": kept,
+                "deleted": deleted, "line": line, "old_span": span(node), "new_span": span(after_node)})
+    kept, deleted, line = align(old.module, new.module)
+    if deleted:
+        out["functions"].append({"name": "", "old": len(old.module), "new": len(new.module),
+                                 "kept": kept, "deleted": deleted, "line": line,
+                                 "old_span": [0, 0], "new_span": [0, 0]})
+    before = [mark for mark, _ in old.bare]
+    for mark, line in new.bare:
+        if mark in before:
+            before.remove(mark)
+        else:
+            out["bare"].append(line)
+    for name, n in sorted(new.watched.items()):
+        if n > old.watched.get(name, 0):
+            out["watched"].append(name)
+    return out
+
+
+class Cache:
+    """Remembers the parsed bases: attempts on the same file share one."""
+
+    def __init__(self, size):
+        self.size = size
+        self.entries = {}
+
+    def get(self, source):
+        module = self.entries.pop(source, None)
+        if module is None:
+            module = Module(source)
+            if module.error is None:
+                module.compile(module.tree.body)
+            while len(self.entries) >= self.size:
+                self.entries.pop(next(iter(self.entries)))
+        self.entries[source] = module
+        return module
+
+
+def judge(request, cache):
+    old = None
+    if request.get("old") is not None:
+        old = cache.get(base64.b64decode(request["old"]))
+    new = Module(base64.b64decode(request["new"]))
+    answer = {"old_error": old.error if old else None}
+    if new.tree is not None:
+        # What the base has and compiles needs no second look.
+        usable = old is not None and old.error is None
+        changed = new.beyond(old if usable else None)
+        new.compile(changed)
+        body = [n for n in new.tree.body if not (isinstance(n, ast.Expr) and Facts.is_text(n.value))]
+        answer["statements"] = len(body)
+        if old is None or old.tree is not None:
+            answer.update(compare_modules(old, new, changed if usable else new.beyond(old)))
+    answer["error"] = new.error
+    answer["ok"] = new.error is None
+    return answer
+
+
+def compare_modules(old, new, changed):
+    before = old.beyond(new) if old else []
+    out = compare(Facts(before), Facts(changed))
+    if out["lost"] or out["lost_names"]:
+        everything = Facts(new.tree.body)
+        out["lost"] = [d for d in out["lost"] if d[0] not in everything.defs]
+        used = {n.id for n in ast.walk(new.tree) if isinstance(n, ast.Name)}
+        out["lost_names"] = [
+            [name, line, name in used] for name, line in out["lost_names"]
+            if name not in everything.names and name not in everything.defs]
+    return out
+
+
+def main():
+    memory = int(sys.argv[1])
+    limit_resources(memory)
+    warnings.simplefilter("ignore")
+    gc.disable()
+    cache = Cache(16)
+    read, write = sys.stdin.buffer, sys.stdout.buffer
+    served = 0
+    for line in read:
+        request = json.loads(line.decode("utf-8"))
+        try:
+            answer = judge(request, cache)
+        except (RecursionError, MemoryError, binascii.Error) as error:
+            answer = {"ok": False, "error": {"type": type(error).__name__, "msg": "too complex to analyse",
+                                             "line": 0, "text": ""}, "pathological": True}
+        answer["id"] = request["id"]
+        write.write(json.dumps(answer).encode("utf-8") + b"\n")
+        write.flush()
+        served += 1
+        if served % 50 == 0:
+            gc.collect()
+
+
+if __name__ == "__main__":
+    main()

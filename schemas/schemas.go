@@ -1,0 +1,39 @@
+// Package schemas embeds the JSON Schema of every message that crosses the
+// border of the system.
+package schemas
+
+import (
+	"embed"
+	"fmt"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+//go:embed *.json openapi.yaml
+var files embed.FS
+
+// The names of the schemas.
+const (
+	Heal    = "heal.json"
+	Outcome = "outcome.json"
+)
+
+// Compile returns the named schema, ready to validate.
+func Compile(name string) (*jsonschema.Schema, error) {
+	f, err := files.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("schemas: %w", err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(f)
+	if err != nil {
+		return nil, fmt.Errorf("schemas: %s: %w", name, err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource(name, doc); err != nil {
+		return nil, fmt.Errorf("schemas: %s: %w", name, err)
+	}
+	return c.Compile(name)
+}
+
+// Text returns the schema as it is published.
+func Text(name string) ([]byte, error) { return files.ReadFile(name) }
