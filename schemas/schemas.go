@@ -9,7 +9,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-//go:embed *.json openapi.yaml
+//go:embed *.json *.yaml
 var files embed.FS
 
 // The names of the schemas.
@@ -17,6 +17,12 @@ const (
 	Heal    = "heal.json"
 	Outcome = "outcome.json"
 )
+
+// OpenAPI names the description of the gateway; it is for Text alone.
+const OpenAPI = "openapi.yaml"
+
+// AsyncAPI describes the subjects of the bus and what travels on them.
+const AsyncAPI = "asyncapi.yaml"
 
 // Compile returns the named schema, ready to validate.
 func Compile(name string) (*jsonschema.Schema, error) {

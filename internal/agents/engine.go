@@ -2,11 +2,89 @@ package agents
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"time"
 
 	"nexuscore.dev/nexus/internal/bus"
+	"nexuscore.dev/nexus/internal/patch"
+	"nexuscore.dev/nexus/internal/repair"
+	"nexuscore.dev/nexus/internal/rollback"
 	"nexuscore.dev/nexus/internal/run"
+	"nexuscore.dev/nexus/internal/testrun"
 )
 
+// Time that the engine may search, within what is left of the run.
+const (
+	engineBudget = 2 * time.Minute
+	engineShare  = 0.5
+)
+
+// askEngine searches for edits under which the failing tests pass.
 func (d *debugger) askEngine(ctx context.Context, job bus.Job) (*run.DebugAnswer, error) {
-	return &run.DebugAnswer{Reason: "nothing"}, nil
+	in := job.Ask.Debug
+	var plan testrun.Plan
+	if err := loadJSON(ctx, d.store, in.Plan, &plan); err != nil {
+		return nil, err
+	}
+	if plan.Python == nil {
+		return &run.DebugAnswer{Reason: "the engine repairs Python projects under pytest or unittest only"}, nil
+	}
+	var red run.Evidence
+	if err := loadJSON(ctx, d.store, &in.Evidence.Evidence, &red); err != nil {
+		return nil, err
+	}
+	budget := min(engineBudget, time.Duration(in.Seconds*engineShare*float64(time.Second)))
+	engine, err := repair.New(repair.Config{
+		Python: plan.Python.Path, Runner: plan.Runner, Env: plan.Env,
+		Launcher: confined{
+			readOnly: plan.Python.ReadOnly, hidden: []string{plan.Root}, temp: d.stage.temp, timeout: budget + time.Minute,
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	ans := &run.DebugAnswer{}
+	err = d.stage.with(ctx, in.Base, in.Dir, func(dir string, _ rollback.Manifest) error {
+		req := repair.Request{
+			Dir: dir, Targets: in.Targets, Protected: in.Protected, TestArgs: plan.Args, Limit: in.Limit, Budget: max(budget, time.Second),
+		}
+		req.Failing, req.Passing = split(red, in.Evidence)
+		fixes, report, err := engine.Propose(ctx, req)
+		if err != nil {
+			return err
+		}
+		job.Log.Debug().Int("tried", report.Tried).Int("plausible", report.Plausible).Float64("rate", report.Rate()).Msg("engine")
+		ans.Reason = report.Reason
+		for _, f := range fixes {
+			text, err := d.store.Put(ctx, patch.Diff(f.Path, f.Old, f.New))
+			if err != nil {
+				return err
+			}
+			note := fmt.Sprintf("%s at %s:%d", f.Operator, f.Path, f.Line)
+			ans.Proposals = append(ans.Proposals, run.Proposal{Text: text, Format: "diff", Finish: "stop", Note: note})
+		}
+		return nil
+	})
+	return ans, err
+}
+
+// split lists the ids that must turn green and those that must stay so;
+// tests that do not always say the same are in neither.
+func split(e run.Evidence, v run.Verdict) (failing, passing []string) {
+	for id, o := range e.Outcomes {
+		switch {
+		case slices.Contains(e.Flaky, id) || slices.Contains(v.Flaky, id):
+		case o == run.OutcomePassed:
+			passing = append(passing, id)
+		case o == run.OutcomeFailed || o == run.OutcomeError:
+			failing = append(failing, id)
+		}
+	}
+	for _, id := range v.Missing {
+		failing = append(failing, id)
+	}
+	slices.Sort(failing)
+	slices.Sort(passing)
+	return slices.Compact(failing), passing
 }

@@ -255,6 +255,8 @@ func TestOrigins(t *testing.T) {
 	require.Equal(t, failure.Sandbox, deadline.Category)
 	require.Equal(t, "origin sandbox", deadline.Reason)
 	require.Equal(t, failure.OriginSandbox, failure.Convert(fmt.Errorf("outer: %w", deadline), "x").Origin)
+	stopped := failure.ConvertFrom(failure.OriginSandbox, context.Canceled, "run")
+	require.Equal(t, failure.Unexpected, stopped.Category, "a stop is no failure of the sandbox")
 	busy := failure.ConvertFrom(failure.OriginBus, jsonError(t, "{", new(int)), "decode")
 	require.Equal(t, failure.Unexpected, busy.Category)
 }

@@ -1,7 +1,9 @@
 package llm_test
 
 import (
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -144,10 +146,20 @@ func TestErrorInsideStream(t *testing.T) {
 	require.Equal(t, 2*time.Hour, failed(t, err, failure.RateLimit).QuotaReset)
 }
 
-// TestHugeRefusal: a body without an end is not read to its end.
-func TestHugeRefusal(t *testing.T) {
+// TestEndlessRefusal: a body without an end is not read to its end.
+func TestEndlessRefusal(t *testing.T) {
 	t.Parallel()
-	_, err := ask(t, llmtest.Refuse(500, strings.Repeat("A", 8<<20)))
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusInternalServerError)
+		for {
+			if _, err := io.WriteString(w, strings.Repeat("A", 4096)); err != nil {
+				return
+			}
+		}
+	}))
+	t.Cleanup(srv.Close)
+	c := client(t, srv.URL+"/v1", func(c *llm.Config) { c.Timeout = 10 * time.Second })
+	_, err := c.Ask(t.Context(), llm.Request{Prompt: "p"})
 	require.Less(t, len(failed(t, err, failure.Connection).Error()), 700)
 }
 

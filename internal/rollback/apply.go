@@ -178,8 +178,8 @@ func (s *session) plan(changes []run.Change, guard guard) ([]edit, error) {
 	return edits, nil
 }
 
-// actual follows the links of a change's path on the disk, and refuses what no
-// candidate may touch.
+// actual is the path of the file that a change edits: the links of its path are
+// followed on the disk. It refuses what no candidate may touch.
 func (s *session) actual(c run.Change, guard guard) (string, error) {
 	actual, err := resolve(c.Path, s.tree.readlink)
 	if err != nil {

@@ -17,9 +17,9 @@ type Project struct {
 	Run string
 	// Journal is a file of the state folder, made when first needed.
 	Journal string
-	// Saved is a folder beside the run. It gets the base of a file that the
-	// user edited meanwhile, and PATH.yours where even the user's version
-	// could not stay at its path.
+	// Saved is a folder beside the run. It gets base/PATH, the base of a file
+	// that the user edited meanwhile, and yours/NAME (the path with its
+	// slashes escaped) where even the user's version could not stay.
 	Saved string
 	// Limits bound the contents of one Apply.
 	Limits Limits

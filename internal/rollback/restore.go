@@ -265,7 +265,7 @@ func (s *session) conflict(ctx context.Context, base Manifest, p string, report 
 	if err != nil {
 		return err
 	}
-	if err := saveFile(s.Saved, p, data); err != nil {
+	if err := saveFile(s.Saved, baseName(p), data); err != nil {
 		return &Error{Kind: KindWrite, Paths: []string{p}, Detail: "save the base beside the run", Err: err}
 	}
 	return nil
@@ -275,7 +275,7 @@ func (s *session) conflict(ctx context.Context, base Manifest, p string, report 
 // to the folder of saved files.
 func (s *session) displaced(report *Report) error {
 	for p := range s.j.known() {
-		_, err := os.Lstat(filepath.Join(s.Saved, filepath.FromSlash(p)+".yours"))
+		_, err := os.Lstat(filepath.Join(s.Saved, yoursName(p)))
 		if err == nil && !slices.Contains(report.Conflicts, p) {
 			report.Conflicts = append(report.Conflicts, p)
 		}

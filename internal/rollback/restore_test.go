@@ -13,7 +13,7 @@ import (
 
 func (b *bundle) saved(p string) string {
 	b.t.Helper()
-	data, err := os.ReadFile(filepath.Join(b.Saved, p))
+	data, err := os.ReadFile(filepath.Join(b.Saved, p)) // base/… or yours/…
 	require.NoError(b.t, err)
 	return string(data)
 }

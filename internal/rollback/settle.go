@@ -4,7 +4,9 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
+	"path"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
@@ -90,7 +92,22 @@ func saveHeld(dir *os.File, e edit, saved string) error {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	return saveFile(saved, string(e.Path)+".yours", data)
+	return saveFile(saved, yoursName(string(e.Path)), data)
+}
+
+// baseName is where the folder of saved files keeps the base of a path.
+func baseName(p string) string { return path.Join("base", p) }
+
+// yoursName is where it keeps the user's version of a path. It is one name, not
+// a path: the user may have had a file and a folder at the same place, one after
+// the other.
+func yoursName(p string) string {
+	const longest = 200
+	flat := url.PathEscape(p)
+	if len(flat) > longest {
+		flat = flat[:longest-65] + "-" + hashOf([]byte(p))
+	}
+	return path.Join("yours", flat)
 }
 
 // saveFile writes data below the folder saved, durably.

@@ -164,9 +164,12 @@ const maxProposals = 20
 func debug(s State, n int, src Source, feedback string) Ask {
 	in := &DebugInput{
 		Attempt: n, Source: src, Dir: s.Task.Dir, Test: s.Task.Test, Plan: s.Plan, Base: s.Base,
-		Evidence: s.Evidence, Baseline: *s.Baseline, Targets: s.Task.Targets, Protected: s.Protected,
+		Evidence: s.Evidence, Targets: s.Task.Targets, Protected: s.Protected,
 		Feedback: feedback, Tried: s.Tried(), Limit: maxProposals, Calls: callsLeft(s),
 		Seconds: secondsLeft(s), Rejected: refusals(s, n),
+	}
+	if s.Baseline != nil {
+		in.Baseline = *s.Baseline
 	}
 	if s.Task.InPlace {
 		in.Limit = 1

@@ -160,8 +160,9 @@ func (t Terminal) Exit() int {
 		return 0
 	case NeedsHumanReview:
 		return 2
+	default:
+		return 1
 	}
-	return 1
 }
 
 // DeadLetter describes a message that cannot be handled.

@@ -66,7 +66,7 @@ func (l *life) watchEnd(before run.State, e run.Event) {
 	if e.Fact != nil {
 		before = run.FoldFact(before, *e.Fact)
 	}
-	if isWriter(before.Pending) && !(before.Stop != nil && before.Stop.Grace) {
+	if waited := before.Stop != nil && before.Stop.Grace; isWriter(before.Pending) && !waited {
 		l.Fatalf("event %d ends the run while a writer is at work", e.N)
 	}
 	if (end.Rollback == nil) != (end.State == run.Approved) {

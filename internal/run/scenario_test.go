@@ -197,8 +197,9 @@ func line(e run.Event) string {
 		return "cancelling: " + c.Reason
 	case run.Due:
 		return "due: " + e.Fact.Timer
+	default:
+		return e.Command.Name()
 	}
-	return e.Command.Name()
 }
 
 func askText(a run.Ask) string {

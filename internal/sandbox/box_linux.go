@@ -36,10 +36,11 @@ type box struct {
 	overflow chan struct{}
 	drained  chan error
 	level    Level
+	group    *cgroup
 }
 
 // startInit starts the init process; the command does not run yet.
-func startInit(ctx context.Context, spec Spec, o order) (*box, error) {
+func startInit(ctx context.Context, spec Spec, o *order, group *cgroup) (*box, error) {
 	var files []*os.File
 	defer func() {
 		for _, f := range files {
@@ -54,7 +55,7 @@ func startInit(ctx context.Context, spec Spec, o order) (*box, error) {
 	files = append(files, theirs)
 	b := &box{
 		control: ours, diag: new(bytes.Buffer), captured: newCapture(spec.Limits.KeepHead, spec.Limits.KeepTail),
-		overflow: make(chan struct{}), drained: make(chan error, 1), level: o.Level,
+		overflow: make(chan struct{}), drained: make(chan error, 1), level: o.Level, group: group,
 	}
 	stdin, err := stdinFile(spec.Stdin)
 	if err != nil {
@@ -70,6 +71,14 @@ func startInit(ctx context.Context, spec Spec, o order) (*box, error) {
 	pass := []*os.File{theirs, stdin, w}
 	for _, x := range spec.ExtraFiles {
 		pass = append(pass, x.File)
+	}
+	if group != nil {
+		doors, err := group.doors()
+		if err != nil {
+			return nil, errors.Join(err, ours.Close(), r.Close())
+		}
+		o.Doors = len(doors)
+		files, pass = append(files, doors...), append(pass, doors...)
 	}
 	if err := b.exec(ctx, pass); err != nil {
 		return nil, errors.Join(err, ours.Close(), r.Close())
@@ -177,6 +186,11 @@ func (b *box) kill(done <-chan error) error {
 func (b *box) sweep() {
 	list, err := descendants(b.cmd.Process.Pid)
 	_ = b.cmd.Process.Kill()
+	if b.group != nil {
+		for _, pid := range b.group.procs() {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+	}
 	if err != nil {
 		return
 	}
@@ -223,7 +237,7 @@ func (b *box) close() {
 func (b *box) lost(ctx context.Context, err error) error {
 	b.sweep()
 	_ = b.cmd.Wait()
-	text := strings.TrimSpace(Printable(b.diag.Bytes()))
+	text := b.said()
 	return errors.Join(ctx.Err(), fmt.Errorf("%w: init ended without a report (%w): %s", ErrSetup, err, text))
 }
 
@@ -231,7 +245,7 @@ func (b *box) lost(ctx context.Context, err error) error {
 func (b *box) failed(err error) error {
 	b.sweep()
 	_ = b.cmd.Wait()
-	text := strings.TrimSpace(Printable(b.diag.Bytes()))
+	text := b.said()
 	if text == "" {
 		text = "is sandbox.MaybeInit the first call of main?"
 	}
@@ -240,6 +254,12 @@ func (b *box) failed(err error) error {
 		kind = ErrUnavailable
 	}
 	return fmt.Errorf("%w: init did not start (%w): %s", kind, err, text)
+}
+
+// said is the beginning of what init wrote to its standard error.
+func (b *box) said() string {
+	text := strings.TrimSpace(Printable(b.diag.Bytes()))
+	return strings.ToValidUTF8(text[:min(len(text), 300)], "")
 }
 
 // limited drops what comes after a number of bytes.

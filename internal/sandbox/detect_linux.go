@@ -70,11 +70,15 @@ func probe(ctx context.Context, level Level) (f Features, err error) {
 		return Features{}, err
 	}
 	o := order{Probe: true, Dir: priv.tmp, Parent: os.Getpid(), Network: NetNone}.at(level)
-	box, err := startInit(ctx, spec, o)
+	box, err := startInit(ctx, spec, &o, nil)
 	if err != nil {
 		return Features{}, err
 	}
 	defer box.close()
 	r, err := box.begin(o)
+	if group := newCgroup(cgroupName(priv), spec.Limits); group != nil {
+		r.Features.Cgroup = group.version
+		err = errors.Join(err, group.close(ctx))
+	}
 	return r.Features, err
 }

@@ -25,6 +25,8 @@ type launch struct {
 	errFD      uintptr
 	from, to   [3 + maxExtra]uintptr
 	files      uintptr
+	doors      [2]uintptr
+	ndoors     uintptr
 	rlimits    [8]rlimit
 	nrlimits   uintptr
 	landlockFD uintptr
@@ -52,6 +54,7 @@ const (
 // Steps of the child, reported with the error number when one fails.
 const (
 	stepSession uint32 = iota + 1
+	stepCgroup
 	stepFiles
 	stepDir
 	stepLimits
@@ -63,7 +66,7 @@ const (
 )
 
 var stepNames = map[uint32]string{
-	stepSession: "session", stepFiles: "descriptors", stepDir: "working directory", stepLimits: "resource limits",
+	stepSession: "session", stepCgroup: "cgroup", stepFiles: "descriptors", stepDir: "working directory", stepLimits: "resource limits",
 	stepCaps: "capabilities", stepPrivs: "no_new_privs", stepLandlock: "landlock", stepSeccomp: "seccomp", stepExec: "exec",
 }
 
@@ -163,6 +166,12 @@ func prepare(l *launch) (uint32, syscall.Errno) {
 	}
 	if ppid, _, _ := syscall.RawSyscall(unix.SYS_GETPPID, 0, 0, 0); ppid != l.initPid {
 		return stepSession, unix.ESRCH
+	}
+	self := uint8('0')
+	for i := uintptr(0); i < l.ndoors; i++ {
+		if _, _, errno := syscall.RawSyscall(unix.SYS_WRITE, l.doors[i&1], uintptr(unsafe.Pointer(&self)), 1); errno != 0 {
+			return stepCgroup, errno
+		}
 	}
 	if errno := placeFiles(l); errno != 0 {
 		return stepFiles, errno

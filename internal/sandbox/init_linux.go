@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -125,7 +126,7 @@ func (s *supervisor) launch() error {
 		return err
 	}
 	s.leader = pid
-	for _, fd := range l.from[:l.files] {
+	for _, fd := range slices.Concat(l.from[:l.files], l.doors[:l.ndoors]) {
 		_ = unix.Close(int(fd)) //nolint:gosec // a descriptor
 	}
 	if land >= 0 {
@@ -184,7 +185,16 @@ func (o order) park(l *launch) error {
 		l.from[i], l.to[i] = uintptr(fd), uintptr(p[1]) //nolint:gosec // descriptors
 	}
 	l.files = uintptr(len(pairs))
-	for fd := fdStdin; fd < fdExtra+len(o.Extra); fd++ {
+	first := fdExtra + len(o.Extra)
+	for i := range min(o.Doors, len(l.doors)) {
+		fd, err := unix.FcntlInt(uintptr(first+i), unix.F_DUPFD_CLOEXEC, parkFD) //nolint:gosec // a descriptor
+		if err != nil {
+			return fmt.Errorf("cgroup: %w", err)
+		}
+		l.doors[i] = uintptr(fd) //nolint:gosec // a descriptor
+		l.ndoors++
+	}
+	for fd := fdStdin; fd < first+o.Doors; fd++ {
 		_ = unix.Close(fd)
 	}
 	return nil
@@ -209,7 +219,7 @@ func (o order) setLimits(l *launch) {
 		procs := uint64(o.Limits.Processes) + 8 //nolint:gosec // not negative
 		add(unix.RLIMIT_NPROC, procs, procs)
 	}
-	if !o.Cgroup {
+	if o.Doors == 0 {
 		// A brake for one huge allocation between two looks of the watchdog;
 		// address space is not memory, so it is far above the limit itself.
 		space := uint64(max(4*o.Limits.MemoryBytes, 4<<30)) //nolint:gosec // not negative

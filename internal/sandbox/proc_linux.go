@@ -10,10 +10,10 @@ import (
 
 // procStat holds the fields of /proc/PID/stat that the sandbox needs.
 type procStat struct {
-	pid, ppid, threads int
-	state              byte
-	start              uint64
-	rss                int64
+	pid, ppid, group, threads int
+	state                     byte
+	start                     uint64
+	rss                       int64
 }
 
 func readStat(pid int) (procStat, error) {
@@ -29,6 +29,7 @@ func readStat(pid int) (procStat, error) {
 	}
 	s := procStat{pid: pid, state: f[0][0]}
 	s.ppid, _ = strconv.Atoi(f[1])
+	s.group, _ = strconv.Atoi(f[2])
 	s.threads, _ = strconv.Atoi(f[17])
 	s.start, _ = strconv.ParseUint(f[19], 10, 64)
 	pages, _ := strconv.ParseInt(f[21], 10, 64)

@@ -28,8 +28,9 @@ type order struct {
 	Limits    Limits
 	// Mask lists folders to hide, where the level can.
 	Mask []string
-	// Cgroup is true when the parent accounts the tree in a cgroup.
-	Cgroup bool
+	// Doors is the number of cgroup control files, passed after the extra
+	// files, through which the command enters its cgroups.
+	Doors int
 	// Parent and Group are the process and the group that must not be
 	// signalled from inside.
 	Parent, Group int

@@ -52,7 +52,7 @@ func Run(ctx context.Context, spec Spec) (res Result, err error) {
 	}
 	var why []string
 	for i, level := range levels {
-		r, err := runAt(ctx, spec, o.at(level))
+		r, err := runAt(ctx, spec, o.at(level), cgroupName(priv))
 		if err == nil || i == len(levels)-1 || !errors.Is(err, ErrUnavailable) {
 			r.Level, r.Why = level, strings.Join(why, "; ")
 			return r, err
@@ -112,11 +112,13 @@ func (o order) at(level Level) order {
 }
 
 // runAt runs the command at exactly this level.
-func runAt(ctx context.Context, spec Spec, o order) (Result, error) {
+func runAt(ctx context.Context, spec Spec, o order, name string) (res Result, err error) {
 	if o.Level == LevelThin && o.Network == NetLoopback {
 		return Result{}, fmt.Errorf("%w: a loopback of its own needs level user", ErrUnavailable)
 	}
-	box, err := startInit(ctx, spec, o)
+	group := newCgroup(name, spec.Limits)
+	defer func() { err = errors.Join(err, group.close(ctx)) }()
+	box, err := startInit(ctx, spec, &o, group)
 	if err != nil {
 		return Result{}, err
 	}
@@ -185,6 +187,12 @@ func (b *box) follow(ctx context.Context, spec Spec, first report) (Result, erro
 		return res, fmt.Errorf("sandbox output: %w", outErr)
 	}
 	res.fill(last, ended)
+	if b.group != nil {
+		res.Features.Cgroup = b.group.version
+		if res.Limit == "" && !res.Timeout {
+			res.Limit = b.group.hit()
+		}
+	}
 	if ended == "context" {
 		return res, ctx.Err()
 	}

@@ -60,6 +60,7 @@ func SweepTemp(dir string) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("sweep %s: %w", dir, err)
 	}
+	sweepCgroups()
 	n := 0
 	var errs []error
 	for _, e := range entries {

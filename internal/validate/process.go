@@ -19,9 +19,9 @@ type child struct {
 // worker itself reads none of it (python -I).
 var keptEnvironment = []string{"PATH", "HOME", "PYENV_ROOT", "PYENV_VERSION", "SYSTEMROOT", "LD_LIBRARY_PATH"}
 
-// startProcess is the default Starter. The process ends when its input does,
+// StartProcess is the default Starter: a plain child process. The process ends when its input does,
 // so it can't outlive its parent.
-func startProcess(ctx context.Context, argv []string) (Process, error) {
+func StartProcess(ctx context.Context, argv []string) (Process, error) {
 	//nolint:gosec // the interpreter is the caller's configuration
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir = os.TempDir()

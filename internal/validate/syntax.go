@@ -25,6 +25,7 @@ type syntaxResult struct {
 	checked  bool
 	err, old *syntaxError
 	failure  string
+	gate     string
 	reason   string
 }
 
@@ -74,10 +75,10 @@ func (c *check) analysePython(ctx context.Context, f *file) {
 	r, err := c.worker.Analyse(ctx, old, f.New)
 	switch {
 	case errors.Is(err, errPathological), err == nil && r.Pathological:
-		f.syntax.reason = "pathological"
+		f.syntax.gate, f.syntax.reason = GateSyntax, "pathological"
 		f.syntax.failure = f.Path + " is nested too deeply or too large for the interpreter"
 	case err != nil:
-		f.syntax.reason = "no_interpreter"
+		f.syntax.gate, f.syntax.reason = GateInterpreter, "no_interpreter"
 		f.syntax.failure = fmt.Sprintf("%s can't be checked: %v", f.Path, err)
 	default:
 		f.python = r
@@ -92,7 +93,8 @@ func (f *file) analyseText() {
 	}
 	f.syntax.checked = true
 	if nested(f.New) {
-		f.syntax.reason, f.syntax.failure = "pathological", f.Path+" is nested too deeply"
+		f.syntax.gate, f.syntax.reason = GateSyntax, "pathological"
+		f.syntax.failure = f.Path + " is nested too deeply"
 		return
 	}
 	if f.syntax.err = parse(f.New); f.syntax.err != nil && f.Op == patch.OpModify && !nested(f.Old) {
@@ -106,7 +108,7 @@ func (c *check) syntax() *refusal {
 	for _, f := range c.files {
 		s := f.syntax
 		if s.failure != "" {
-			return refuse(GateSyntax, s.reason, "%s", s.failure)
+			return refuse(s.gate, s.reason, "%s", s.failure)
 		}
 		if s.err == nil {
 			continue

@@ -16,18 +16,20 @@ import (
 
 // The gates in their order. GateDecode, GatePaths and GatePlace are patch's.
 const (
-	GateDecode    = patch.GateDecode
-	GatePaths     = patch.GatePaths
-	GatePlace     = patch.GatePlace
-	GateEmpty     = "empty"
-	GateRepeat    = "repeat"
-	GateProse     = "prose"
-	GateMarker    = "marker"
-	GateElision   = "elision"
-	GateSyntax    = "syntax"
-	GateStructure = "structure"
-	GateSecrets   = "secrets"
-	GateTamper    = "tamper"
+	GateDecode  = patch.GateDecode
+	GatePaths   = patch.GatePaths
+	GatePlace   = patch.GatePlace
+	GateEmpty   = "empty"
+	GateRepeat  = "repeat"
+	GateProse   = "prose"
+	GateMarker  = "marker"
+	GateElision = "elision"
+	GateSyntax  = "syntax"
+	// GateInterpreter refuses .py files that no interpreter here can judge.
+	GateInterpreter = "interpreter"
+	GateStructure   = "structure"
+	GateSecrets     = "secrets"
+	GateTamper      = "tamper"
 )
 
 // Base is read access to the tree that a candidate is placed on.
@@ -114,7 +116,7 @@ func New(cfg Config) (*Validator, error) {
 		cfg.Python = "python3"
 	}
 	if cfg.Start == nil {
-		cfg.Start = startProcess
+		cfg.Start = StartProcess
 	}
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 10 * time.Second

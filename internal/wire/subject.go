@@ -38,8 +38,9 @@ func area(name string) string {
 		return "agent"
 	case run.Validate, run.Apply, run.Test:
 		return "patch"
+	default:
+		return "run"
 	}
-	return "run"
 }
 
 // Address is a parsed event subject.

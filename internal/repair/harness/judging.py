@@ -5,7 +5,7 @@ import time
 from . import procs, work
 from .propose import identity
 
-MIN_CPU = .12
+MIN_CPU = .06
 PROGRESS_SECONDS = .25
 AFTER_COST = .7
 COLD_CPU = 1.0
@@ -27,7 +27,6 @@ class Bench:
         green = sum(seconds.get(i, typical) for i in passing)
         self.cpu = MIN_CPU + 3 * red
         self.cpu_all = MIN_CPU + 3 * (red + green)
-        self.report["debug"] = [self.cpu, self.cpu_all, red, green, [(t["id"],t["seconds"],t.get("timeout")) for t in traced["tests"]][:9]]
         self.scale = 1.0
         self.running = {}
         self.plausible, self.partials, self.slow, self.again = [], [], [], []
@@ -37,7 +36,6 @@ class Bench:
         self.workers = 1 if repair.guard.noise else repair.request["workers"]
         self.control = self.answers = None
         self.inbox = procs.Inbox()
-        self.hot_pid = None
         self.told = self.checked = 0.0
         self.first_at = None
         if not traced["errors"]:
@@ -127,7 +125,7 @@ class Bench:
         """With nothing found: what was too slow with more time, then what failed in company alone."""
         if self.plausible or time.monotonic() >= self.repair.end:
             return False
-        if self.slow:
+        if self.slow and self.scale < 64:
             self.scale *= 8
             self.again, self.slow = self.slow, []
         elif self.company:

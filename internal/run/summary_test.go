@@ -1,0 +1,40 @@
+package run_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"nexuscore.dev/nexus/internal/run"
+)
+
+func TestASummaryTellsWhatTheLogTells(t *testing.T) {
+	t.Parallel()
+	approved := run.Summarise(scenarioRuns(t, "heal")[0].State)
+	require.Equal(t, run.Approved, approved.State)
+	require.Equal(t, 0, approved.Exit)
+	require.Equal(t, []string{"calc.py"}, approved.Files)
+	require.Equal(t, run.DeliverApply, approved.Delivered)
+	require.Equal(t, [2]string{"tree-origin", "tree-fix"}, [2]string{approved.BaseTree, approved.FinalTree})
+	require.True(t, approved.Proven)
+	require.Equal(t, "closed", approved.Step)
+	require.Equal(t, run.StatusPytestPass, approved.Tries[0].Status)
+
+	refused := scenarioRuns(t, "refused")[1].State
+	sum := run.Summarise(refused)
+	require.Equal(t, run.NeedsHumanReview, sum.State)
+	require.Equal(t, 2, sum.Exit)
+	require.Equal(t, "prose", sum.Tries[0].Gate)
+	require.Empty(t, sum.Delivered)
+
+	unproven := run.Summarise(scenarioRuns(t, "end")[1].State)
+	require.False(t, unproven.Proven)
+	require.Contains(t, unproven.Reason, "rollback: four")
+
+	for _, s := range states(t) {
+		require.NotEmpty(t, s.Step())
+		if s.Ended == nil {
+			require.Equal(t, run.Unknown, run.Summarise(s).State)
+		}
+	}
+}

@@ -1,0 +1,230 @@
+package validate_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"nexuscore.dev/nexus/internal/run"
+	"nexuscore.dev/nexus/internal/validate"
+)
+
+// project is a base with everything that candidates must not touch.
+func project() tree {
+	return tree{
+		"calc.py": calc, "tests/test_calc.py": "from calc import add\n", "checks/behaviour.py": "import calc\n",
+		"pyproject.toml": "[project]\nname = \"x\"\n\n[tool.pytest.ini_options]\naddopts = \"-q\"\n",
+		"setup.cfg":      "[metadata]\nname = x\n\n[tool:pytest]\naddopts = -q\n",
+		"package.json":   "{\"version\": \"1\", \"scripts\": {\"test\": \"jest\"}}\n",
+		"README.md":      "# x\n",
+	}
+}
+
+func create(path, body string) string {
+	lines := strings.Split(strings.TrimSuffix(body, "\n"), "\n")
+	return "*** Begin Patch\n*** Add File: " + path + "\n+" + strings.Join(lines, "\n+") + "\n*** End Patch\n"
+}
+
+func replace(t *testing.T, path, search, with string) string {
+	t.Helper()
+	b, err := json.Marshal(map[string]string{"path": path, "search": search, "replace": with})
+	require.NoError(t, err)
+	return string(b)
+}
+
+// TestTampering: tests, runner, pipeline and lock files are out of bounds
+// unless they are declared targets; test files and .git always are.
+func TestTampering(t *testing.T) {
+	t.Parallel()
+	v := newValidator(t, validate.Config{})
+	check := func(answer string, targets ...string) validate.Verdict {
+		return v.Check(t.Context(), validate.Input{
+			Answer: []byte(answer), Finish: "stop", Base: project(), Targets: targets,
+			TestPaths: []string{"tests/test_calc.py", "checks/behaviour.py"},
+		})
+	}
+	for _, p := range []string{
+		"conftest.py", "tests/conftest.py", "sub/CONFTEST.py", "pytest.ini", "tox.ini", ".pytest.ini", "sitecustomize.py",
+		"usercustomize.py", "x.pth", "pytest.py", "_pytest/runner.py", "unittest/__init__.py", "a.dist-info/entry_points.txt",
+		"evil.egg-info/entry_points.txt", "fast.so", "calc.pyc", ".github/workflows/ci.yml", ".gitlab-ci.yml", ".circleci/config.yml",
+		"poetry.lock", "package-lock.json", "go.sum", "uv.lock", ".gitattributes", "tests/test_new.py", "test_more.py",
+		"a_test.go", "src/a.test.ts", "__tests__/a.js", "jest.config.js", ".pre-commit-config.yaml",
+	} {
+		got := check(create(p, "x = 1\n"))
+		require.False(t, got.Accepted, p)
+		require.Equal(t, validate.GateTamper, got.Gate, "%s: %s", p, got.Feedback)
+		require.Equal(t, run.StatusGateFail, got.Status)
+	}
+	for _, p := range []string{".git/hooks/pre-commit", ".git/config", "sub/.git/config"} {
+		require.Equal(t, validate.GatePaths, check(create(p, "x\n")).Gate, p)
+		require.Equal(t, validate.GatePaths, check(create(p, "x\n"), p).Gate, p)
+	}
+	for _, p := range []string{"tests/test_calc.py", "checks/behaviour.py"} {
+		answer := replace(t, p, "import", "import  ")
+		require.Equal(t, validate.GateTamper, check(answer).Gate, p)
+		require.Equal(t, validate.GateTamper, check(answer, p).Gate, "declared, yet a test path: "+p)
+	}
+	require.True(t, check(create("tests/test_new.py", "def test_x():\n    assert True\n"), "tests/test_new.py").Accepted)
+	require.True(t, check(create("conftest.py", "X = 1\n"), "conftest.py").Accepted)
+	require.True(t, check(create("helper.py", "X = 1\n")).Accepted)
+	require.Equal(t, "undeclared", check(create("helper.py", "X = 1\n"), "calc.py").Reason)
+}
+
+// TestRunnerSections: of shared configuration only the runner's part counts.
+func TestRunnerSections(t *testing.T) {
+	t.Parallel()
+	v := newValidator(t, validate.Config{})
+	for name, c := range map[string]struct {
+		answer string
+		ok     bool
+	}{
+		"pytest options":   {replace(t, "pyproject.toml", "-q", "--co"), false},
+		"project name":     {replace(t, "pyproject.toml", "name = \"x\"", "name = \"y\""), true},
+		"entry point":      {replace(t, "pyproject.toml", "name = \"x\"", "name = \"x\"\n[project.entry-points.pytest11]\nq = \"q\""), false},
+		"setup.cfg pytest": {replace(t, "setup.cfg", "-q", "--co"), false},
+		"setup.cfg name":   {replace(t, "setup.cfg", "name = x", "name = y"), true},
+		"setup.cfg new":    {replace(t, "setup.cfg", "name = x", "name = x\n[pytest]\naddopts=--co"), false},
+		"npm test":         {replace(t, "package.json", "jest", "true"), false},
+		"npm version":      {replace(t, "package.json", "\"1\"", "\"2\""), true},
+		"npm jest":         {replace(t, "package.json", "\"version\"", "\"jest\": {}, \"version\""), false},
+	} {
+		got := v.Check(t.Context(), validate.Input{Answer: []byte(c.answer), Finish: "stop", Base: project()})
+		require.Equal(t, c.ok, got.Accepted, "%s: %s/%s %s", name, got.Gate, got.Reason, got.Feedback)
+	}
+}
+
+func TestJunk(t *testing.T) {
+	t.Parallel()
+	v := newValidator(t, validate.Config{})
+	for _, p := range []string{
+		"reproduce_bug.py", "repro.py", "calc.py.orig", "calc.py.rej", "calc.py~", ".pytest_cache/README.md",
+		"debug_calc.py", "pkg/__pycache__/x.txt", "fix.patch", "scratch.py",
+	} {
+		got := v.Check(t.Context(), validate.Input{Answer: []byte(create(p, "x = 1\n")), Finish: "stop", Base: project()})
+		require.Equal(t, "junk", got.Reason, "%s: %s", p, got.Feedback)
+	}
+}
+
+// TestSecrets: the values are put together here so that no scanner takes this
+// file for a leak.
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	v := newValidator(t, validate.Config{Secrets: []string{"correct horse battery"}})
+	secrets := map[string]string{
+		"aws": "AK" + "IA" + strings.Repeat("Z", 16), "github": "gh" + "p_" + strings.Repeat("a", 36),
+		"private key": "-----BEGIN RSA PRIV" + "ATE KEY-----", "openai": "sk" + "-proj-" + strings.Repeat("a1", 20),
+		"anthropic": "sk" + "-ant-" + strings.Repeat("b2", 20), "slack": "xo" + "xb-" + strings.Repeat("1", 12),
+		"google": "AI" + "za" + strings.Repeat("c", 35), "known": "correct horse battery",
+	}
+	for name, s := range secrets {
+		line := "KEY = '" + s + "'\n"
+		got := requireGate(t, v, name, gateCase{path: "calc.py", base: calc, answer: whole(line + fixed), gate: "secrets"})
+		require.NotContains(t, got.Feedback, s, "the feedback repeats the secret")
+		if name != "known" {
+			requireGate(t, v, name+" was there", gateCase{path: "calc.py", base: line + calc, answer: whole(line + fixed)})
+		}
+	}
+	requireGate(t, v, "ordinary", gateCase{path: "calc.py", base: calc, answer: whole("task = 'sk-learn-based-estimator'\nkey_id = 'AKIAEXAMPLE'\n" + fixed)})
+}
+
+// TestTripwires: suspicious constructs are reported, new ones only.
+func TestTripwires(t *testing.T) {
+	t.Parallel()
+	v := newValidator(t, validate.Config{})
+	for code, want := range map[string]string{
+		"import os\nos._exit(0)\n":                                  "os._exit",
+		"from os import _exit\n":                                    "os._exit",
+		"import os\ngetattr(os, '_exit')(0)\n":                      "os._exit",
+		"import atexit\n":                                           "atexit",
+		"import sys\nsys.modules['x'] = None\n":                     "sys.modules",
+		"from sys import modules\n":                                 "sys.modules",
+		"import _pytest.runner\n":                                   "_pytest",
+		"from _pytest import runner\n":                              "_pytest",
+		"__import__('_pytest')\n":                                   "_pytest",
+		"import gc\n":                                               "gc",
+		"import inspect\n":                                          "inspect",
+		"from ctypes import c_int\n":                                "ctypes",
+		"class A:\n    def __eq__(self, o):\n        return True\n": "constant __eq__",
+	} {
+		got := requireGate(t, v, code, gateCase{path: "calc.py", base: calc, answer: whole(fixed + "\n" + code)})
+		require.Len(t, got.Tripwires, 1, code)
+		require.Contains(t, got.Tripwires[0], want)
+		require.Equal(t, got.Tripwires, got.Candidate.Tripwires)
+		old := requireGate(t, v, code, gateCase{path: "calc.py", base: calc + "\n" + code, answer: whole(fixed + "\n" + code)})
+		require.Empty(t, old.Tripwires, code)
+	}
+	got := requireGate(t, v, "harmless", gateCase{path: "calc.py", base: calc, answer: whole(fixed + "\n# os._exit and atexit\nTEXT = 'use os._exit with care'\n\n\nclass A:\n    def __eq__(self, o):\n        return o is self\n")})
+	require.Empty(t, got.Tripwires)
+}
+
+// TestNoEffect: an answer that changes nothing is no success.
+func TestNoEffect(t *testing.T) {
+	t.Parallel()
+	v := newValidator(t, validate.Config{})
+	for name, c := range map[string]gateCase{
+		"same file":     {answer: whole(calc), gate: "empty", reason: "no_op"},
+		"same edit":     {answer: replace(t, "calc.py", "a - b", "a - b"), gate: "empty", reason: "no_op"},
+		"comments only": {answer: whole("# fixed\n" + calc), gate: "empty", reason: "comments_only"},
+		"emptied":       {answer: `{"path": "calc.py", "content": "\n"}`, gate: "empty", reason: "emptied"},
+		"in a string":   {answer: whole("X = '''\n# a\n'''\n" + calc)},
+	} {
+		c.path, c.base = "calc.py", calc
+		requireGate(t, v, name, c)
+	}
+}
+
+// TestRepeat: the same change under another disguise is the same candidate.
+func TestRepeat(t *testing.T) {
+	t.Parallel()
+	v := newValidator(t, validate.Config{})
+	in := validate.Input{Answer: []byte(whole(fixed)), Finish: "stop", Base: tree{"calc.py": calc}, Targets: []string{"calc.py"}}
+	first := v.Check(t.Context(), in)
+	require.True(t, first.Accepted)
+	require.Equal(t, first.Candidate.Hash, run.HashChanges(first.Candidate.Changes))
+	in.Answer = []byte(replace(t, "calc.py", "a - b", "a + b"))
+	in.Tried = []string{first.Candidate.Hash}
+	second := v.Check(t.Context(), in)
+	require.Equal(t, validate.GateRepeat, second.Gate)
+	require.Equal(t, first.Candidate.Hash, second.Candidate.Hash)
+}
+
+// TestVerdictDescribesTheChange: contents, hashes, modes and diff agree.
+func TestVerdictDescribesTheChange(t *testing.T) {
+	t.Parallel()
+	v := newValidator(t, validate.Config{})
+	base := tree{"calc.py": calc, "old.txt": "a\n"}
+	got := v.Check(t.Context(), validate.Input{
+		Answer: []byte("diff --git a/run.sh b/run.sh\nnew file mode 100755\n--- /dev/null\n+++ b/run.sh\n@@ -0,0 +1 @@\n+echo\n" +
+			"diff --git a/old.txt b/new.txt\nrename from old.txt\nrename to new.txt\n" +
+			"--- a/calc.py\n+++ b/calc.py\n@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a - b\n+    return a + b\n"),
+		Finish: "stop", Base: base, Task: "move old.txt",
+	})
+	require.True(t, got.Accepted, got.Feedback)
+	require.Equal(t, tree{"calc.py": fixed, "new.txt": "a\n", "run.sh": "echo\n"}, base.after(got))
+	modes := map[string]uint32{}
+	for _, c := range got.Candidate.Changes {
+		modes[c.Path] = c.Mode
+	}
+	require.Equal(t, map[string]uint32{"calc.py": 0o644, "new.txt": 0o644, "old.txt": 0, "run.sh": 0o755}, modes)
+	require.Equal(t, int64(len(got.Diff)), got.Candidate.Diff.Size)
+	require.Contains(t, string(got.Diff), "+    return a + b")
+	require.Equal(t, "diff", got.Candidate.Note)
+}
+
+// TestSecondCandidateStartsFromTheBase: a refused candidate leaves no trace, so
+// a hunk that is sent again is applied once.
+func TestSecondCandidateStartsFromTheBase(t *testing.T) {
+	t.Parallel()
+	v := newValidator(t, validate.Config{})
+	base := tree{"l.py": "A = 1\nB = 2\n"}
+	in := validate.Input{Finish: "stop", Base: base, Targets: []string{"l.py"}}
+	first := "--- a/l.py\n+++ b/l.py\n@@\n A = 1\n+C = 3\n"
+	in.Answer = []byte(first + "@@\n-X = 9\n+X = 8\n")
+	require.Equal(t, validate.GatePlace, v.Check(t.Context(), in).Gate)
+	in.Answer = []byte(first + "@@\n-B = 2\n+B = 4\n")
+	got := v.Check(t.Context(), in)
+	require.True(t, got.Accepted, got.Feedback)
+	require.Equal(t, "A = 1\nC = 3\nB = 4\n", base.after(got)["l.py"])
+}

@@ -1,0 +1,160 @@
+package validate_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"nexuscore.dev/nexus/internal/run"
+	"nexuscore.dev/nexus/internal/validate"
+)
+
+func fix(base string) validate.Input {
+	return validate.Input{Answer: []byte(whole(fixed)), Finish: "stop", Base: tree{"calc.py": base}, Targets: []string{"calc.py"}}
+}
+
+func answer(path, base, body string) validate.Input {
+	return validate.Input{Answer: []byte("```x " + path + "\n" + body + "```\n"), Finish: "stop", Base: tree{path: base}, Targets: []string{path}}
+}
+
+// TestPathologicalSources: what breaks parsers is refused, and the next
+// candidate is judged as if nothing had happened.
+func TestPathologicalSources(t *testing.T) {
+	t.Parallel()
+	v := newValidator(t, validate.Config{Timeout: 5 * time.Second})
+	for name, in := range map[string]validate.Input{
+		"parentheses": answer("a.py", "x = 1\n", "x = "+strings.Repeat("(", 50_000)+strings.Repeat(")", 50_000)+"\n"),
+		"unary":       answer("a.py", "x = 1\n", "x = "+strings.Repeat("-", 200_000)+"1\n"),
+		"attributes":  answer("a.py", "x = 1\n", "x = a"+strings.Repeat(".a", 200_000)+"\n"),
+		"not":         answer("a.py", "x = 1\n", "x = "+strings.Repeat("not ", 100_000)+"1\n"),
+		"lambda":      answer("a.py", "x = 1\n", "x = "+strings.Repeat("lambda:", 50_000)+"1\n"),
+		"javascript":  answer("a.js", "let x\n", "x = "+strings.Repeat("[", 500_000)+"\n"),
+		"yaml":        answer("a.yaml", "a: 1\n", "a: "+strings.Repeat("[", 500_000)+"\n"),
+		"yaml dashes": answer("a.yaml", "a: 1\n", strings.Repeat("- ", 200_000)+"a\n"),
+		"toml":        answer("a.toml", "a = 1\n", "a = "+strings.Repeat("[", 500_000)+"\n"),
+		"json":        answer("a.json", "{}\n", strings.Repeat("[", 500_000)+"\n"),
+		"go":          answer("a.go", "package a\n", "package a\n\nvar x = "+strings.Repeat("(", 500_000)+"\n"),
+	} {
+		start := time.Now()
+		got := v.Check(t.Context(), in)
+		require.False(t, got.Accepted, name)
+		require.Equal(t, validate.GateSyntax, got.Gate, "%s: %s", name, got.Feedback)
+		require.Less(t, len(got.Feedback), 4096, name)
+		require.Less(t, time.Since(start), 8*time.Second, name)
+		require.True(t, v.Check(t.Context(), fix(calc)).Accepted, "after "+name)
+	}
+}
+
+// stub is a worker that greets properly and then misbehaves.
+func stub(rest string) validate.Starter {
+	const greet = "import sys,time\nsys.stdin.readline()\nprint('{\"id\":0,\"ok\":true}',flush=True)\nsys.stdin.readline()\n"
+	return replaced(greet + rest)
+}
+
+// replaced runs other source than the worker's own.
+func replaced(source string) validate.Starter {
+	return func(ctx context.Context, argv []string) (validate.Process, error) {
+		args := append([]string(nil), argv...)
+		for i, a := range args {
+			if a == "-c" {
+				args[i+1] = source
+			}
+		}
+		return validate.StartProcess(ctx, args)
+	}
+}
+
+// TestMisbehavingInterpreter: death, silence and nonsense are refusals.
+func TestMisbehavingInterpreter(t *testing.T) {
+	t.Parallel()
+	for name, rest := range map[string]string{
+		"dies":          "sys.exit(3)\n",
+		"hangs":         "time.sleep(60)\n",
+		"talks rubbish": "print('rubbish',flush=True)\ntime.sleep(60)\n",
+		"wrong number":  "print('{\"id\":77,\"ok\":true}',flush=True)\n",
+		"stops reading": "sys.stdin.close()\ntime.sleep(60)\n",
+	} {
+		v := newValidator(t, validate.Config{Start: stub(rest), Timeout: 2 * time.Second})
+		for range 2 {
+			got := v.Check(t.Context(), fix(calc))
+			require.False(t, got.Accepted, name)
+			require.Contains(t, []string{validate.GateSyntax, validate.GateInterpreter}, got.Gate, name)
+		}
+	}
+	v := newValidator(t, validate.Config{Start: replaced("raise SystemExit(1)")})
+	require.Equal(t, validate.GateInterpreter, v.Check(t.Context(), fix(calc)).Gate)
+}
+
+// TestNoInterpreter: without Python the other languages still pass.
+func TestNoInterpreter(t *testing.T) {
+	t.Parallel()
+	v := newValidator(t, validate.Config{Python: "/nonexistent/python"})
+	got := v.Check(t.Context(), fix(calc))
+	require.Equal(t, validate.GateInterpreter, got.Gate)
+	require.Equal(t, run.StatusGateFail, got.Status)
+	require.Contains(t, got.Feedback, "/nonexistent/python")
+	require.True(t, v.Check(t.Context(), answer("a.json", "{}\n", "{\"a\": 1}\n")).Accepted)
+}
+
+// TestCancelledCheck: a cancelled context ends the judgement, not the worker
+// for others.
+func TestCancelledCheck(t *testing.T) {
+	t.Parallel()
+	v := newValidator(t, validate.Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.False(t, v.Check(ctx, fix(calc)).Accepted)
+	require.True(t, v.Check(t.Context(), fix(calc)).Accepted)
+}
+
+// TestConcurrentChecks share one worker and get their own answers.
+func TestConcurrentChecks(t *testing.T) {
+	t.Parallel()
+	v := newValidator(t, validate.Config{})
+	var wg sync.WaitGroup
+	results := make([]validate.Verdict, 24)
+	for i := range results {
+		wg.Go(func() {
+			in := fix(calc)
+			if i%2 == 1 {
+				in.Answer = []byte(whole("def add(a, b:\n    return a\n"))
+			}
+			results[i] = v.Check(t.Context(), in)
+		})
+	}
+	wg.Wait()
+	for i, got := range results {
+		require.Equal(t, i%2 == 0, got.Accepted, got.Feedback)
+	}
+}
+
+// TestEncodings: sources are bytes; a coding line and a BOM mean what they
+// mean to Python.
+func TestEncodings(t *testing.T) {
+	t.Parallel()
+	v := newValidator(t, validate.Config{})
+	latin := "# -*- coding: latin-1 -*-\nNAME = 'caf\xe9'\nx = 1\n"
+	in := validate.Input{Answer: []byte(`{"path":"a.py","search":"x = 1","replace":"x = 2"}`), Finish: "stop", Base: tree{"a.py": latin}, Targets: []string{"a.py"}}
+	got := v.Check(t.Context(), in)
+	require.True(t, got.Accepted, got.Feedback)
+	require.Equal(t, strings.Replace(latin, "x = 1", "x = 2", 1), tree{"a.py": latin}.after(got)["a.py"])
+
+	crlf := strings.ReplaceAll(calc, "\n", "\r\n")
+	got = v.Check(t.Context(), fix(crlf))
+	require.True(t, got.Accepted, got.Feedback)
+	require.Equal(t, strings.ReplaceAll(fixed, "\n", "\r\n"), tree{"calc.py": crlf}.after(got)["calc.py"])
+}
+
+func TestBadConfig(t *testing.T) {
+	t.Parallel()
+	for _, cfg := range []validate.Config{{Timeout: -1}, {MemoryBytes: -1}, {MaxFile: -1}} {
+		_, err := validate.New(cfg)
+		require.Error(t, err)
+	}
+	v := newValidator(t, validate.Config{MaxFile: 10})
+	require.Equal(t, "too_large", v.Check(t.Context(), fix(calc)).Reason)
+}
