@@ -31,6 +31,7 @@ var shelves = []shelf{
 	{"2 act", []string{"internal/bus", "internal/sandbox", "internal/rollback", "internal/kb", "internal/llm"}},
 	{"3 judge", []string{"internal/validate", "internal/testrun", "internal/repair", "agentkit"}},
 	{"4 work", []string{"internal/agents", "internal/gateway"}},
+	{"4 one process's part", []string{"internal/node"}},
 	{"5 wire up", []string{"cmd/agents", "cmd/gateway", "cmd/nexus"}},
 }
 

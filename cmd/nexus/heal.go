@@ -53,8 +53,18 @@ Paths that .nexusignore lists (the syntax of .gitignore) are neither read nor wr
 Exit status: 0 APPROVED, 2 NEEDS_HUMAN_REVIEW, 1 ERROR or wrong usage.`
 }
 
-// Run heals a folder.
+// Run heals a folder. With --json the last line is a result in any case.
 func (c *healCmd) Run(e *env) error {
+	view := newView(e, c.JSON)
+	err := c.heal(e, view)
+	var code exitError
+	if err != nil && c.JSON && !errors.As(err, &code) {
+		view.result(run.Summary{State: run.Failed, Exit: 1, Reason: err.Error(), Tries: []run.AttemptSummary{}, Files: []string{}})
+	}
+	return err
+}
+
+func (c *healCmd) heal(e *env, view *view) error {
 	dir, err := c.folder()
 	if err != nil {
 		return err
@@ -70,8 +80,8 @@ func (c *healCmd) Run(e *env) error {
 	if _, err := cfg.Rules.Admit("local", task); err != nil {
 		return err
 	}
-	h := &healing{e: e, cfg: cfg, task: task, view: newView(e, c.JSON)}
-	h.view.start(dir)
+	h := &healing{e: e, cfg: cfg, task: task, view: view}
+	view.start(dir)
 	return h.run()
 }
 

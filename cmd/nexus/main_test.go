@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -172,4 +173,33 @@ func (w *world) healWith(env []string, dir string, args ...string) (run.Summary,
 	require.Equal(w.t, "result", sum.Type, "%s\n%s", r.out, r.err)
 	require.Equal(w.t, r.exit, sum.Exit, "%s\n%s", r.out, r.err)
 	return sum.Summary, r
+}
+
+// buffer is a bytes.Buffer that may be read while a process writes.
+type buffer struct {
+	mu   sync.Mutex
+	data bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.data.Write(p)
+}
+
+// String returns what was written so far.
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.data.String()
+}
+
+// background starts the command; it is killed with the test.
+func (w *world) background(args ...string) *exec.Cmd {
+	w.t.Helper()
+	cmd := exec.CommandContext(w.t.Context(), binary, args...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = w.env, &buffer{}, &buffer{}
+	require.NoError(w.t, cmd.Start())
+	return cmd
 }

@@ -4,22 +4,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/signal"
 	"syscall"
 
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+
+	"nexuscore.dev/nexus/internal/gateway"
 	"nexuscore.dev/nexus/internal/node"
 )
 
 type upCmd struct {
-	Port   int    `default:"0" placeholder:"PORT" help:"Port of the embedded server on loopback; 0 picks a free one."`
-	Common common `embed:""`
+	Port   int      `default:"0" placeholder:"PORT" help:"Port of the embedded server on loopback; 0 picks a free one."`
+	Listen string   `default:"127.0.0.1:8080" placeholder:"ADDR" help:"Host and port of the HTTP gateway; port 0 picks one, 'off' serves none (default: ${default}). Anything but loopback needs a token in NEXUS_GATEWAY_TOKEN."`
+	Root   []string `sep:"none" type:"existingdir" placeholder:"DIR" help:"Folder below which the gateway heals projects (repeatable); default: the current folder."`
+	Common common   `embed:""`
 }
 
 // Help adds an example to the command's help.
 func (upCmd) Help() string {
 	return `Example:
-  nexus up --port 4222
+  nexus up --port 4222 --listen 127.0.0.1:8080 --root ~/projects
 Then any NATS client may publish a task on nexus.task.local.heal; the address with its password is printed and lies in
 the state folder (owner.json), which only you can read.`
 }
@@ -33,6 +40,12 @@ func (c *upCmd) Run(ctx context.Context, e *env) (err error) {
 		return err
 	}
 	cfg.Port = c.Port
+	token := os.Getenv("NEXUS_GATEWAY_TOKEN")
+	if c.Listen != "off" {
+		if err := gateway.CheckListen(c.Listen, token); err != nil {
+			return err
+		}
+	}
 	n, err := node.Open(ctx, cfg)
 	if err != nil {
 		return err
@@ -44,12 +57,47 @@ func (c *upCmd) Run(ctx context.Context, e *env) (err error) {
 	if err := n.Start(ctx, "", true); err != nil {
 		return err
 	}
-	fmt.Fprintf(e.out, "nexus is up\n  bus    %s\n  state  %s\n  stop   Ctrl-C\n", n.URL(), cfg.State)
-	select {
-	case <-ctx.Done():
-		fmt.Fprintln(e.out, "stopping: what is in hand is given back")
-		return nil
-	case <-n.Failed():
-		return errors.New("conductor or workers have stopped")
+	g, ctx := errgroup.WithContext(ctx)
+	address := "off"
+	if c.Listen != "off" {
+		ln, serve, err := c.gateway(ctx, n, token, cfg.Log)
+		if err != nil {
+			return err
+		}
+		address = "http://" + ln.Addr().String()
+		g.Go(serve)
 	}
+	fmt.Fprintf(e.out, "nexus is up\n  bus      %s (role local; its password is in owner.json)\n  gateway  %s\n  state    %s\n  stop     Ctrl-C\n", n.Addr(), address, cfg.State)
+	g.Go(func() error {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-n.Failed():
+			return errors.New("conductor or workers have stopped; --verbose says why")
+		}
+	})
+	err = g.Wait()
+	fmt.Fprintln(e.out, "stopping: what is in hand is given back")
+	return err
+}
+
+// gateway opens the HTTP gateway of this process.
+func (c *upCmd) gateway(ctx context.Context, n *node.Node, token string, log zerolog.Logger) (net.Listener, func() error, error) {
+	roots := c.Root
+	if len(roots) == 0 {
+		dir, err := os.Getwd()
+		if err != nil {
+			return nil, nil, err
+		}
+		roots = []string{dir}
+	}
+	s, err := gateway.New(gateway.Config{Bus: n.Bus(), Roots: roots, Token: token, Log: log})
+	if err != nil {
+		return nil, nil, err
+	}
+	ln, err := gateway.Listen(ctx, c.Listen, token)
+	if err != nil {
+		return nil, nil, err
+	}
+	return ln, func() error { return s.Run(ctx, ln) }, nil
 }

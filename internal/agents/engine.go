@@ -38,7 +38,7 @@ func (d *debugger) askEngine(ctx context.Context, job bus.Job) (*run.DebugAnswer
 	engine, err := repair.New(repair.Config{
 		Python: plan.Python.Path, Runner: plan.Runner, Env: plan.Env,
 		Launcher: confined{
-			readOnly: plan.Python.ReadOnly, hidden: []string{plan.Root}, temp: d.stage.temp, timeout: budget + time.Minute,
+			readOnly: plan.Python.ReadOnly, hidden: append([]string{plan.Root}, d.stage.hidden...), temp: d.stage.temp, timeout: budget + time.Minute,
 		},
 	})
 	if err != nil {

@@ -20,7 +20,7 @@ type Config struct {
 	State string
 	// Claims is the registry of the folders that runs work on.
 	Claims rollback.Claims
-	// Temp is where staged trees are made; empty means the system's.
+	// Temp is where staged trees are made.
 	Temp string
 	// Model answers the source "model"; nil when none is configured.
 	Model *Model
@@ -44,15 +44,16 @@ const writerCap = 2 * time.Minute
 func New(name run.Worker, cfg Config, store rollback.Blobs) (bus.Worker, error) {
 	w := bus.Worker{Name: name, Slots: 2}
 	project := projects{state: cfg.State}
+	stage := stager{store: store, temp: cfg.Temp, hidden: []string{cfg.State}}
 	switch name {
 	case run.Snapshot:
 		s := &snapshotter{store: store, claims: cfg.Claims, state: cfg.State}
 		w.Home, w.Handle = cfg.Home, s.handle
 	case run.Test:
-		t := &tester{store: store, stage: stager{store: store, temp: cfg.Temp}}
+		t := &tester{store: store, stage: stage}
 		w.Handle = t.handle
 	case run.Debugger:
-		d := &debugger{store: store, stage: stager{store: store, temp: cfg.Temp}, model: cfg.Model}
+		d := &debugger{store: store, stage: stage, model: cfg.Model}
 		w.Handle = d.handle
 	case run.Validate:
 		g := &gates{store: store}

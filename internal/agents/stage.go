@@ -4,18 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"nexuscore.dev/nexus/internal/rollback"
 	"nexuscore.dev/nexus/internal/run"
+	"nexuscore.dev/nexus/internal/sandbox"
 )
 
 // stager writes trees into private folders for code to run in.
 type stager struct {
 	store rollback.Blobs
-	// temp is where the folders are made; empty means the system's.
-	temp string
+	// temp is where the folders are made; empty means the system's. hidden
+	// is what code in them must not see: the state folder.
+	temp   string
+	hidden []string
 }
 
 // with calls do with a staged copy of the tree, which is removed afterwards.
@@ -25,28 +27,14 @@ func (s stager) with(ctx context.Context, tree run.Tree, name string, do func(di
 	if err != nil {
 		return err
 	}
-	top, err := os.MkdirTemp(s.temp, fmt.Sprintf("nexus-stage-%d-", os.Getpid()))
+	top, err := sandbox.MakeTemp(s.temp)
 	if err != nil {
 		return fmt.Errorf("stage: %w", err)
 	}
-	defer func() { err = errors.Join(err, removeAll(top)) }()
+	defer func() { err = errors.Join(err, sandbox.RemoveTemp(top)) }()
 	dir := filepath.Join(top, filepath.Base(name))
 	if err := rollback.Materialise(ctx, m, dir, s.store); err != nil {
 		return err
 	}
 	return do(dir, m)
-}
-
-// removeAll removes a staged folder whatever modes the tests left behind.
-func removeAll(top string) error {
-	if os.RemoveAll(top) == nil {
-		return nil
-	}
-	err := filepath.WalkDir(top, func(p string, d os.DirEntry, err error) error {
-		if d != nil && d.IsDir() {
-			return os.Chmod(p, 0o700) //nolint:gosec // about to be removed
-		}
-		return err
-	})
-	return errors.Join(err, os.RemoveAll(top))
 }

@@ -107,7 +107,7 @@ func (t *tester) candidate(ctx context.Context, in *run.TestInput, plan testrun.
 func (t *tester) execute(ctx context.Context, plan testrun.Plan, tree run.Tree, dir string) (ev run.Evidence, out []byte, m rollback.Manifest, err error) {
 	err = t.stage.with(ctx, tree, dir, func(staged string, manifest rollback.Manifest) error {
 		m = manifest
-		ev, out, err = testrun.Run(ctx, plan, staged, testrun.Options{Tree: tree.Hash, Timeout: suiteTimeout, Temp: t.stage.temp})
+		ev, out, err = testrun.Run(ctx, plan, staged, testrun.Options{Tree: tree.Hash, Timeout: suiteTimeout, Temp: t.stage.temp, Hidden: t.stage.hidden})
 		return err
 	})
 	return ev, out, m, err

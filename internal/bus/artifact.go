@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -19,28 +18,25 @@ import (
 // Artifacts is the store of blobs by content: a name is the SHA-256 of its
 // bytes. It is safe for concurrent use.
 type Artifacts struct {
-	js jetstream.JetStream
+	bus   *Bus
+	cache *blobs
 
 	mu    sync.Mutex
 	store jetstream.ObjectStore
-	// recent holds blobs that this process put or read, up to cacheBytes;
-	// they are immutable, so they never go stale.
-	recent map[string][]byte
-	order  []string
-	size   int
 }
 
-// cacheBytes bounds the blobs that a process keeps in memory.
-const cacheBytes = 64 << 20
-
-// ErrNoArtifact says that the store does not hold the blob.
-var ErrNoArtifact = errors.New("bus: no such artifact")
+var (
+	// ErrNoArtifact says that the store does not hold the blob.
+	ErrNoArtifact = errors.New("bus: no such artifact")
+	// ErrDamaged says that the stored bytes are not those of the name.
+	ErrDamaged = errors.New("bus: the artifact is damaged")
+)
 
 func (a *Artifacts) bucket(ctx context.Context) (jetstream.ObjectStore, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.store == nil {
-		s, err := a.js.ObjectStore(ctx, bucketArtifacts)
+		s, err := a.bus.js.ObjectStore(ctx, bucketArtifacts)
 		if err != nil {
 			return nil, fmt.Errorf("bus: artifacts: %w", err)
 		}
@@ -54,81 +50,81 @@ func (a *Artifacts) bucket(ctx context.Context) (jetstream.ObjectStore, error) {
 func (a *Artifacts) Put(ctx context.Context, data []byte) (run.Ref, error) {
 	sum := sha256.Sum256(data)
 	ref := run.Ref{SHA256: hex.EncodeToString(sum[:]), Size: int64(len(data))}
-	if a.cached(ref.SHA256) != nil {
+	if a.cache.get(ref.SHA256) != nil {
 		return ref, nil
 	}
+	// A second writer of the same name would take the first one's chunks
+	// away; across processes readers get over that by reading again.
+	done, err := a.cache.claim(ctx, ref.SHA256)
+	if err != nil {
+		return ref, err
+	}
+	defer done()
 	s, err := a.bucket(ctx)
 	if err != nil {
 		return ref, err
 	}
-	switch _, err := s.GetInfo(ctx, ref.SHA256); {
-	case err == nil:
-		a.keep(ref.SHA256, data)
-		return ref, nil
-	case !errors.Is(err, jetstream.ErrObjectNotFound):
+	_, err = s.GetInfo(ctx, ref.SHA256)
+	if errors.Is(err, jetstream.ErrObjectNotFound) {
+		fault.Point("bus.artifact.put")
+		_, err = s.Put(ctx, jetstream.ObjectMeta{Name: ref.SHA256}, bytes.NewReader(data))
+		fault.Point("bus.artifact.stored")
+	}
+	if err != nil {
 		return ref, fmt.Errorf("bus: artifact %s: %w", ref.SHA256, err)
 	}
-	fault.Point("bus.artifact.put")
-	if _, err := s.Put(ctx, jetstream.ObjectMeta{Name: ref.SHA256}, bytes.NewReader(data)); err != nil {
-		return ref, fmt.Errorf("bus: artifact %s: %w", ref.SHA256, err)
-	}
-	fault.Point("bus.artifact.stored")
-	a.keep(ref.SHA256, data)
+	a.cache.keep(ref.SHA256, data)
 	return ref, nil
 }
 
+// rereads is how often a blob is looked up again that came incomplete: its
+// chunks move when two processes put it at the same time.
+const rereads = 3
+
 // Get reads a blob and verifies it against its name.
 func (a *Artifacts) Get(ctx context.Context, sha256hex string) ([]byte, error) {
-	if data := a.cached(sha256hex); data != nil {
-		return data, nil
+	if data := a.cache.get(sha256hex); data != nil {
+		return bytes.Clone(data), nil
 	}
 	s, err := a.bucket(ctx)
 	if err != nil {
 		return nil, err
 	}
-	obj, err := s.Get(ctx, sha256hex)
+	for range rereads {
+		var data []byte
+		if data, err = a.read(ctx, s, sha256hex); err == nil {
+			a.cache.keep(sha256hex, data)
+			return data, nil
+		}
+		if !errors.Is(err, ErrDamaged) {
+			break
+		}
+	}
+	return nil, err
+}
+
+// read gathers the chunks of a blob, which takes one request and leaves
+// nothing behind on the server.
+func (a *Artifacts) read(ctx context.Context, s jetstream.ObjectStore, name string) ([]byte, error) {
+	info, err := s.GetInfo(ctx, name)
 	if errors.Is(err, jetstream.ErrObjectNotFound) {
-		return nil, fmt.Errorf("%w: %s", ErrNoArtifact, sha256hex)
+		return nil, fmt.Errorf("%w: %s", ErrNoArtifact, name)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("bus: artifact %s: %w", sha256hex, err)
+		return nil, fmt.Errorf("bus: artifact %s: %w", name, err)
 	}
-	data, err := io.ReadAll(obj)
-	if err = errors.Join(err, obj.Close()); err != nil {
-		return nil, fmt.Errorf("bus: artifact %s: %w", sha256hex, err)
+	var data bytes.Buffer
+	if info.Size > 0 {
+		err = a.bus.each(ctx, streamArtifacts, "$O."+bucketArtifacts+".C."+info.NUID, func(m *jetstream.RawStreamMsg) error {
+			_, err := data.Write(m.Data)
+			return err
+		})
 	}
-	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != sha256hex {
-		return nil, fmt.Errorf("bus: artifact %s is damaged: its bytes have another hash", sha256hex)
+	if err != nil {
+		return nil, fmt.Errorf("bus: artifact %s: %w", name, err)
 	}
-	a.keep(sha256hex, data)
-	return data, nil
-}
-
-func (a *Artifacts) cached(name string) []byte {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.recent[name]
-}
-
-// keep remembers a blob; the oldest ones make room.
-func (a *Artifacts) keep(name string, data []byte) {
-	if len(data) == 0 || len(data) > cacheBytes/8 {
-		return
+	if sum := sha256.Sum256(data.Bytes()); hex.EncodeToString(sum[:]) != name {
+		return nil, fmt.Errorf("%w: %s", ErrDamaged, name)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.recent == nil {
-		a.recent = map[string][]byte{}
-	}
-	if _, ok := a.recent[name]; ok {
-		return
-	}
-	a.recent[name] = bytes.Clone(data)
-	a.order = append(a.order, name)
-	a.size += len(data)
-	for a.size > cacheBytes {
-		a.size -= len(a.recent[a.order[0]])
-		delete(a.recent, a.order[0])
-		a.order = a.order[1:]
-	}
+	return data.Bytes(), nil
 }

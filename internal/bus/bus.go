@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -17,8 +20,16 @@ type Bus struct {
 	js    jetstream.JetStream
 	log   zerolog.Logger
 	blobs *Artifacts
+	tune  tuning
+	gauge gauge
+	// streams caches handles by name.
+	streams sync.Map
 	// lost is closed when the connection is gone for good.
 	lost chan struct{}
+	// back is when the connection was last made again, in Unix nanoseconds.
+	back atomic.Int64
+	// denied holds the newest refusal of a publish by its subject.
+	denied sync.Map
 }
 
 // connectTimeout bounds connecting and one request.
@@ -26,13 +37,16 @@ const connectTimeout = 10 * time.Second
 
 // Connect reaches a server by URL, credentials included.
 func Connect(ctx context.Context, url, name string, log zerolog.Logger, opts ...nats.Option) (*Bus, error) {
-	b := &Bus{log: log, lost: make(chan struct{})}
+	return connect(ctx, url, name, log, newBlobs(), opts)
+}
+
+func connect(ctx context.Context, url, name string, log zerolog.Logger, cache *blobs, opts []nats.Option) (*Bus, error) {
+	b := &Bus{log: log, lost: make(chan struct{}), tune: tuned()}
 	opts = append([]nats.Option{
 		nats.Name(name), nats.Timeout(connectTimeout), nats.MaxReconnects(20), nats.ReconnectWait(250 * time.Millisecond),
 		nats.ClosedHandler(func(*nats.Conn) { close(b.lost) }),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			log.Debug().Err(err).Msg("bus")
-		}),
+		nats.ReconnectHandler(func(*nats.Conn) { b.back.Store(time.Now().UnixNano()) }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { b.complain(err) }),
 	}, opts...)
 	nc, err := nats.Connect(url, opts...)
 	if err != nil {
@@ -47,9 +61,42 @@ func Connect(ctx context.Context, url, name string, log zerolog.Logger, opts ...
 		nc.Close()
 		return nil, err
 	}
-	b.blobs = &Artifacts{js: b.js}
+	b.blobs = &Artifacts{bus: b, cache: cache}
 	return b, nil
 }
+
+// complain hears what the server says outside of any answer. A publish that
+// it refuses gets no answer at all, so the refusal is kept for refused.
+func (b *Bus) complain(err error) {
+	if !errors.Is(err, nats.ErrPermissionViolation) {
+		b.log.Debug().Err(err).Msg("bus")
+		return
+	}
+	b.log.Warn().Err(err).Msg("bus")
+	if _, rest, ok := strings.Cut(err.Error(), `Publish to "`); ok {
+		if subject, _, ok := strings.Cut(rest, `"`); ok {
+			b.denied.Store(subject, struct{}{})
+		}
+	}
+}
+
+// publish stores msg in the stream of its subject. A publish that the server
+// denies ends with errDenied instead of a timeout.
+func (b *Bus) publish(ctx context.Context, msg *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+	if b.tune.hook != nil {
+		b.tune.hook(msg.Subject, false)
+		defer b.tune.hook(msg.Subject, true)
+	}
+	ack, err := b.js.PublishMsg(ctx, msg, opts...)
+	if err != nil && (errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded)) {
+		if _, denied := b.denied.LoadAndDelete(msg.Subject); denied {
+			return nil, fmt.Errorf("%w: %s", errDenied, msg.Subject)
+		}
+	}
+	return ack, err
+}
+
+var errDenied = errors.New("bus: this user may not publish there")
 
 // Connect returns a connection of a role inside the server's process: core,
 // local, or the name of a worker.
@@ -57,7 +104,7 @@ func (s *Server) Connect(ctx context.Context, role string, log zerolog.Logger) (
 	if _, ok := s.users[role]; !ok {
 		return nil, fmt.Errorf("bus: the server knows no role %q", role)
 	}
-	return Connect(ctx, "", "nexus-"+role, log, append(s.login(role), nats.MaxReconnects(0))...)
+	return connect(ctx, "", "nexus-"+role, log, s.cache, append(s.login(role), nats.MaxReconnects(0)))
 }
 
 // Core returns the connection of the conductor and the provisioner.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/synadia-io/orbit.go/jetstreamext"
 
 	"nexuscore.dev/nexus/internal/fault"
 	"nexuscore.dev/nexus/internal/run"
@@ -17,8 +16,15 @@ import (
 )
 
 // Submit publishes a task and returns the id that its run has or will have.
-// The same key submitted twice is one run.
+// The same key submitted twice is one run. It fails with ErrFull when the log
+// has no room for further runs.
 func (b *Bus) Submit(ctx context.Context, tenant, key string, h wire.Heal) (string, error) {
+	switch full, err := b.Full(ctx); {
+	case err != nil:
+		return "", b.orLost(fmt.Errorf("bus: submit: %w", err))
+	case full:
+		return "", ErrFull
+	}
 	body, err := json.Marshal(h)
 	if err != nil {
 		return "", fmt.Errorf("bus: submit: %w", err)
@@ -28,7 +34,7 @@ func (b *Bus) Submit(ctx context.Context, tenant, key string, h wire.Heal) (stri
 	msg.Header = nats.Header(wire.Envelope("client", key, "task."+wire.KindHeal, id, time.Now()))
 	msg.Header.Set("Idempotency-Key", key)
 	fault.Point("bus.submit")
-	_, err = b.js.PublishMsg(ctx, msg, jetstream.WithMsgID(tenant+"/"+key))
+	_, err = b.publish(ctx, msg, jetstream.WithMsgID(tenant+"/"+key))
 	fault.Point("bus.submitted")
 	if err != nil {
 		return "", fmt.Errorf("bus: submit: %w", err)
@@ -45,53 +51,83 @@ func (b *Bus) Order(ctx context.Context, id string, o run.Order) error {
 // ErrLost says that the owner of the bus is gone.
 var ErrLost = errors.New("bus: the process that runs the bus has ended")
 
-// Follow calls do with each event of a run, from the first on, with the
+// Follow calls do with each event of a run once, from the first on, with the
 // state after it, until do answers false, ctx ends, or the bus is gone
 // (ErrLost).
 func (b *Bus) Follow(ctx context.Context, id string, do func(run.Event, run.State) bool) error {
-	cons, err := b.js.OrderedConsumer(ctx, streamRuns, jetstream.OrderedConsumerConfig{FilterSubjects: []string{wire.RunFilter(id)}})
-	if err != nil {
-		return b.orLost(fmt.Errorf("bus: follow %s: %w", id, err))
+	err := b.follow(ctx, id, do)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
 	}
-	s := run.State{ID: id}
-	var failed error
-	done := make(chan struct{})
-	cc, err := cons.Consume(func(msg jetstream.Msg) {
-		if failed != nil || ctx.Err() != nil {
-			return
+	return b.orLost(fmt.Errorf("bus: follow %s: %w", id, err))
+}
+
+// followIdle is how long the server keeps what it holds for a follower that
+// is gone.
+const followIdle = 30 * time.Second
+
+func (b *Bus) follow(ctx context.Context, id string, do func(run.Event, run.State) bool) error {
+	cons, err := b.js.OrderedConsumer(ctx, streamRuns, jetstream.OrderedConsumerConfig{
+		FilterSubjects: []string{wire.RunFilter(id)}, InactiveThreshold: followIdle,
+	})
+	if err != nil {
+		return err
+	}
+	it, err := cons.Messages(jetstream.PullExpiry(pullExpiry), jetstream.PullHeartbeat(pullHeartbeat))
+	if err != nil {
+		return err
+	}
+	defer b.unfollow(cons)
+	defer it.Stop()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(ctx, it.Stop)() // also cuts the making of a new consumer after a gap
+	defer b.onLost(cancel)()
+	for s := (run.State{ID: id}); ; {
+		msg, err := it.Next(jetstream.NextContext(ctx))
+		if err != nil {
+			return err
 		}
 		e, err := decodeEvent(msg.Subject(), msg.Data())
-		if err == nil {
-			s, err = run.Fold(s, e)
-		}
 		if err != nil {
-			failed = fmt.Errorf("bus: follow %s: %w", id, err)
-			close(done)
-			return
+			return err
+		}
+		if e.N <= s.N {
+			continue // seen before a gap made the client begin anew
+		}
+		if s, err = run.Fold(s, e); err != nil {
+			return err
 		}
 		if !do(e, s) {
-			failed = errDone
-			close(done)
-		}
-	}, jetstream.PullExpiry(pullExpiry), jetstream.PullHeartbeat(pullHeartbeat))
-	if err != nil {
-		return b.orLost(fmt.Errorf("bus: follow %s: %w", id, err))
-	}
-	defer func() { cc.Stop(); <-cc.Closed() }()
-	select {
-	case <-done:
-		if errors.Is(failed, errDone) {
 			return nil
 		}
-		return failed
-	case <-b.lost:
-		return ErrLost
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 
-var errDone = errors.New("bus: followed to the end")
+// onLost calls do when the connection is gone, until the returned function is
+// called.
+func (b *Bus) onLost(do func()) (stop func()) {
+	done := make(chan struct{})
+	go func() {
+		select {
+		case <-b.lost:
+			do()
+		case <-done:
+		}
+	}()
+	return func() { close(done) }
+}
+
+// unfollow frees what the server holds for a follower.
+func (b *Bus) unfollow(cons jetstream.Consumer) {
+	name := cons.CachedInfo().Name
+	if err := b.nc.Publish("$JS.API.CONSUMER.DELETE."+streamRuns+"."+name, nil); err != nil {
+		b.log.Debug().Err(err).Str("consumer", name).Msg("unfollow")
+	}
+}
 
 func (b *Bus) orLost(err error) error {
 	select {
@@ -99,47 +135,6 @@ func (b *Bus) orLost(err error) error {
 		return ErrLost
 	default:
 		return err
-	}
-}
-
-// Refusal returns the dead letter of a task that was not let in, or nil.
-func (b *Bus) Refusal(ctx context.Context, id string) (*Letter, error) {
-	var found *Letter
-	err := b.each(ctx, streamDead, wire.DeadSubject("*", id, 0), func(m *jetstream.RawStreamMsg) error {
-		var l Letter
-		if err := json.Unmarshal(m.Data, &l); err != nil {
-			return fmt.Errorf("bus: dead letter %s: %w", m.Subject, err)
-		}
-		found = &l
-		return nil
-	})
-	return found, err
-}
-
-// each calls do with every message of a stream under a subject, in order.
-func (b *Bus) each(ctx context.Context, stream, subject string, do func(*jetstream.RawStreamMsg) error) error {
-	for seq := uint64(1); ; {
-		msgs, err := jetstreamext.GetBatch(ctx, b.js, stream, readBatch,
-			jetstreamext.GetBatchSubject(subject), jetstreamext.GetBatchSeq(seq))
-		if err != nil {
-			return fmt.Errorf("bus: read %s: %w", stream, err)
-		}
-		n := 0
-		for msg, err := range msgs {
-			if errors.Is(err, jetstreamext.ErrNoMessages) {
-				return nil
-			}
-			if err != nil {
-				return fmt.Errorf("bus: read %s: %w", stream, err)
-			}
-			if err := do(msg); err != nil {
-				return err
-			}
-			seq, n = msg.Sequence+1, n+1
-		}
-		if n < readBatch {
-			return nil
-		}
 	}
 }
 
@@ -154,13 +149,16 @@ type Usage struct {
 // Usages lists the streams of the system with their sizes.
 func (b *Bus) Usages(ctx context.Context) ([]Usage, error) {
 	var out []Usage
-	names := []string{streamRuns, streamTasks, streamOutcomes, streamTimers, streamDead, streamAdvisories, "OBJ_" + bucketArtifacts}
+	names := []string{streamRuns, streamTasks, streamOutcomes, streamTimers, streamDead, streamAdvisories, streamArtifacts}
 	for _, name := range names {
-		s, err := b.js.Stream(ctx, name)
+		s, err := b.stream(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		info, err := s.Info(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("bus: stream %s: %w", name, err)
 		}
-		info := s.CachedInfo()
 		out = append(out, Usage{name, info.State.Msgs, info.State.Bytes, info.Config.MaxBytes})
 	}
 	return out, nil

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -19,10 +18,11 @@ import (
 // ConductorConfig is what a conductor is told.
 type ConductorConfig struct {
 	// Intake turns a received task into the task of a run, or says why it is
-	// refused. Every way in passes it.
+	// refused. Every way in passes it. It is not asked again about a task
+	// whose run is open.
 	Intake func(tenant string, h wire.Heal) (run.Task, error)
 	// Settled is called after a run has settled; it may be called again for
-	// the same run. Optional.
+	// the same run, also after a restart. Optional.
 	Settled func(run.State)
 }
 
@@ -35,9 +35,18 @@ type Conductor struct {
 	lanes []*lane
 }
 
-// laneCount is how many runs are worked on at the same time. All messages of
-// a run go through one lane, in order.
-const laneCount = 8
+const (
+	// laneCount is how many runs are worked on at the same time. All
+	// messages of a run go through one lane, in order.
+	laneCount = 8
+	// laneQueue is how many messages wait for a lane, so that one slow run
+	// does not hold up the others.
+	laneQueue = 16
+	// aheadOutcomes and aheadTimers are fetched before they are needed; tasks
+	// are not, so that they can wait in their stream.
+	aheadOutcomes = 64
+	aheadTimers   = 16
+)
 
 // NewConductor makes a conductor on the connection of role core.
 func NewConductor(b *Bus, cfg ConductorConfig) (*Conductor, error) {
@@ -47,75 +56,45 @@ func NewConductor(b *Bus, cfg ConductorConfig) (*Conductor, error) {
 	}
 	c := &Conductor{bus: b, cfg: cfg, tasks: tasks}
 	for range laneCount {
-		c.lanes = append(c.lanes, &lane{c: c, runs: map[string]*entry{}, in: make(chan work)})
+		c.lanes = append(c.lanes, c.lane())
 	}
 	return c, nil
 }
 
-// work is one message for a lane; do must acknowledge it.
-type work struct {
-	msg jetstream.Msg
-	do  func(ctx context.Context, l *lane) error
+func (c *Conductor) lane() *lane {
+	return &lane{c: c, runs: map[string]*entry{}, in: make(chan work, laneQueue)}
 }
 
 // Run consumes until ctx ends, and returns nil then. What was not
-// acknowledged is delivered again to the next conductor.
+// acknowledged is given back for the next conductor.
 func (c *Conductor) Run(ctx context.Context) error {
+	all := ctx
 	g, ctx := errgroup.WithContext(ctx)
 	for _, l := range c.lanes {
 		g.Go(func() error { return l.run(ctx) })
 	}
-	read := map[string]func(context.Context, jetstream.Msg) error{
-		streamTasks: c.task, streamOutcomes: c.outcome, streamTimers: c.timer,
-	}
-	for stream, handle := range read {
-		g.Go(func() error { return c.bus.consume(ctx, stream, durableConductor, handle) })
-	}
-	g.Go(func() error { return c.bus.consume(ctx, streamAdvisories, "sweeper", c.bus.sweep) })
-	return g.Wait()
-}
-
-// pull options: few messages in flight, and a lost pull is noticed soon.
-const (
-	pullMessages  = 64
-	pullExpiry    = 5 * time.Second
-	pullHeartbeat = time.Second
-	ackWait       = 15 * time.Second
-	// retryDelay is how long a message rests that could not be handled
-	// because the bus or the disk did not take the answer.
-	retryDelay = time.Second
-)
-
-// consume hands the messages of a durable consumer to handle, one by one,
-// until ctx ends. handle must acknowledge; an error gives the message back.
-func (b *Bus) consume(ctx context.Context, stream, durable string, handle func(context.Context, jetstream.Msg) error) error {
-	cons, err := b.js.Consumer(ctx, stream, durable)
-	if err != nil {
-		return fmt.Errorf("bus: consumer %s of %s: %w", durable, stream, err)
-	}
-	it, err := cons.Messages(jetstream.PullMaxMessages(pullMessages), jetstream.PullExpiry(pullExpiry), jetstream.PullHeartbeat(pullHeartbeat))
-	if err != nil {
-		return fmt.Errorf("bus: consume %s: %w", stream, err)
-	}
-	stop := context.AfterFunc(ctx, it.Stop)
-	defer stop()
-	for {
-		msg, err := it.Next()
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case errors.Is(err, jetstream.ErrNoHeartbeat):
-			continue
-		case err != nil:
-			return fmt.Errorf("bus: consume %s: %w", stream, err)
+	for _, f := range []struct {
+		stream, durable string
+		feeder
+	}{
+		{streamTasks, durableConductor, feeder{ahead: 1, gate: c.bus.awaitRoom, do: c.task}},
+		{streamOutcomes, durableConductor, feeder{ahead: aheadOutcomes, do: c.outcome}},
+		{streamTimers, durableConductor, feeder{ahead: aheadTimers, do: c.timer}},
+		{streamAdvisories, durableSweeper, feeder{ahead: 1, do: c.bus.sweep}},
+	} {
+		cons, err := c.bus.js.Consumer(ctx, f.stream, f.durable)
+		if err != nil {
+			g.Go(func() error { return ended(all, fmt.Errorf("bus: consumer %s of %s: %w", f.durable, f.stream, err)) })
+			break
 		}
-		if err := handle(ctx, msg); err != nil && ctx.Err() == nil {
-			b.log.Warn().Err(err).Str("subject", msg.Subject()).Msg("given back")
-			if err := msg.NakWithDelay(retryDelay); err != nil {
-				b.log.Warn().Err(err).Str("subject", msg.Subject()).Msg("give back")
-			}
-		}
+		f.cons = cons
+		g.Go(func() error { return c.bus.feed(ctx, f.feeder) })
 	}
+	err := g.Wait()
+	for _, l := range c.lanes {
+		l.giveBack(ctx)
+	}
+	return err
 }
 
 // dispatch hands work on a run to its lane.
@@ -149,11 +128,9 @@ func (c *Conductor) task(ctx context.Context, msg jetstream.Msg) error {
 		key = []string{"sequence", meta.Timestamp.UTC().Format(time.RFC3339Nano), strconv.FormatUint(meta.Sequence.Stream, 10)}
 	}
 	id := wire.RunID(tenant, key...)
-	task, err := c.cfg.Intake(tenant, got.Heal)
-	if err != nil {
-		return c.bus.refuse(ctx, msg, id, err)
-	}
-	return c.dispatch(ctx, id, work{msg, func(ctx context.Context, l *lane) error { return l.open(ctx, id, task) }})
+	return c.dispatch(ctx, id, work{msg, func(ctx context.Context, l *lane) error {
+		return l.open(ctx, id, msg, func() (run.Task, error) { return c.cfg.Intake(tenant, got.Heal) })
+	}})
 }
 
 // refuse buries a task that the rules do not let in.
@@ -165,7 +142,10 @@ func (b *Bus) refuse(ctx context.Context, msg jetstream.Msg, id string, cause er
 	if err != nil {
 		return err
 	}
-	return msg.TermWithReason("refused")
+	if err := msg.TermWithReason("refused"); err != nil {
+		return fmt.Errorf("bus: refuse: %w", err)
+	}
+	return errSettled
 }
 
 // outcome records a fact about a run.
@@ -175,14 +155,17 @@ func (c *Conductor) outcome(ctx context.Context, msg jetstream.Msg) error {
 		return c.bus.poison(ctx, msg, "", 0, err)
 	}
 	o, err := wire.DecodeOutcome(msg.Data())
+	if err == nil && (o.Order != nil) != (addr.Name == string(run.ByOperator)) {
+		err = errors.New("orders come from the operator, answers from workers")
+	}
+	if err == nil && (o.Order != nil) != (addr.N == 0) {
+		err = errors.New("an order answers no ask, every other outcome does")
+	}
 	if err != nil {
 		return c.bus.poison(ctx, msg, addr.Run, addr.N, err)
 	}
-	if (o.Order != nil) != (addr.Name == string(run.ByOperator)) {
-		return c.bus.poison(ctx, msg, addr.Run, addr.N, errors.New("orders come from the operator, answers from workers"))
-	}
 	fact := run.Fact{By: run.By(addr.Name), Ask: addr.N, Answer: o.Answer, Failure: o.Failure, Order: o.Order}
-	return c.dispatch(ctx, addr.Run, work{msg, func(ctx context.Context, l *lane) error { return l.advance(ctx, addr.Run, &fact) }})
+	return c.fact(ctx, addr.Run, msg, fact)
 }
 
 // timer records that a timer fired, if the run still waits for it.
@@ -191,57 +174,27 @@ func (c *Conductor) timer(ctx context.Context, msg jetstream.Msg) error {
 	if err != nil {
 		return c.bus.poison(ctx, msg, "", 0, err)
 	}
-	fact := run.Fact{By: run.ByClock, Timer: name}
-	return c.dispatch(ctx, id, work{msg, func(ctx context.Context, l *lane) error { return l.advance(ctx, id, &fact) }})
+	return c.fact(ctx, id, msg, run.Fact{By: run.ByClock, Timer: name})
+}
+
+func (c *Conductor) fact(ctx context.Context, id string, msg jetstream.Msg, f run.Fact) error {
+	return c.dispatch(ctx, id, work{msg, func(ctx context.Context, l *lane) error {
+		err := l.advance(ctx, id, &f)
+		if errors.Is(err, errUnknownRun) {
+			return l.stray(msg, f, err)
+		}
+		return err
+	}})
 }
 
 // Order tells a run something before Run is called; an owner does so for the
 // runs that it finds.
 func (c *Conductor) Order(ctx context.Context, id string, o run.Order) error {
-	l := &lane{c: c, runs: map[string]*entry{}}
-	return l.advance(ctx, id, &run.Fact{By: run.ByOperator, Order: &o})
+	return c.lane().advance(ctx, id, &run.Fact{By: run.ByOperator, Order: &o})
 }
 
 // Recover completes what a crash left undone in an open run: it appends the
 // decided events that the log lacks and arms the timers.
 func (c *Conductor) Recover(ctx context.Context, id string) error {
-	l := &lane{c: c, runs: map[string]*entry{}}
-	return l.advance(ctx, id, nil)
-}
-
-// sweep turns an advisory about a lost ask into a failure of its run, so that
-// no run waits for ever.
-func (b *Bus) sweep(ctx context.Context, msg jetstream.Msg) error {
-	adv, err := parseAdvisory(msg.Data())
-	if err != nil {
-		return b.poison(ctx, msg, "", 0, err)
-	}
-	s, err := b.js.Stream(ctx, adv.Stream)
-	if err != nil {
-		return fmt.Errorf("bus: sweep: %w", err)
-	}
-	lost, err := s.GetMsg(ctx, adv.StreamSeq)
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return msg.DoubleAck(ctx) // its run was removed
-	}
-	if err != nil {
-		return fmt.Errorf("bus: sweep: %w", err)
-	}
-	addr, err := wire.ParseEvent(lost.Subject)
-	if err != nil {
-		return b.poison(ctx, msg, "", 0, err)
-	}
-	reason := adv.text()
-	letter := Letter{
-		Category: "lost", Reason: reason, Run: addr.Run, Ask: addr.N, Worker: strings.TrimPrefix(adv.Consumer, "worker-"),
-		Subject: lost.Subject, Stream: adv.Stream, Sequence: adv.StreamSeq, At: time.Now().UTC(), Payload: lost.Data,
-	}
-	if err := b.bury(ctx, letter); err != nil {
-		return err
-	}
-	fail := wire.Outcome{Failure: &run.Failure{Category: "unexpected", Op: "sweeper", Message: reason}}
-	if err := b.publishOutcome(ctx, string(run.BySweeper), addr.Run, addr.N, fail); err != nil {
-		return err
-	}
-	return msg.DoubleAck(ctx)
+	return c.lane().advance(ctx, id, nil)
 }

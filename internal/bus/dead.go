@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -34,8 +35,19 @@ const maxPayload = 32 << 10
 // noRun is the run of a letter that belongs to none.
 const noRun = "none"
 
-// bury stores a letter once: its subject is its identity, so burying again
-// changes nothing.
+// same reports whether two letters are about the same message.
+func (l Letter) same(o Letter) bool {
+	if l.Sequence != 0 || o.Sequence != 0 {
+		return l.Stream == o.Stream && l.Sequence == o.Sequence
+	}
+	return l.Run == o.Run && l.Ask == o.Ask && l.Reason == o.Reason
+}
+
+// maxBury bounds how often somebody else's letter may come in between.
+const maxBury = 10
+
+// bury stores a letter once; burying it again changes nothing. Several
+// letters may share a subject: a stranger's message can name any ask.
 func (b *Bus) bury(ctx context.Context, l Letter) error {
 	id, n := l.Run, uint64(l.Ask)
 	if id == "" {
@@ -50,17 +62,43 @@ func (b *Bus) bury(ctx context.Context, l Letter) error {
 	}
 	msg := &nats.Msg{Subject: wire.DeadSubject(l.Category, id, n), Data: body}
 	msg.Header = nats.Header(wire.Envelope("dead", msg.Subject, "dead."+l.Category, id, l.At))
-	fault.Point("bus.bury")
-	_, err = b.js.PublishMsg(ctx, msg, jetstream.WithExpectLastSequencePerSubject(0), jetstream.WithRetryAttempts(0))
-	fault.Point("bus.buried")
-	if err != nil && !isCode(err, codeWrongLast, codeWrongLastConstant) {
+	last := uint64(0)
+	for range maxBury {
+		fault.Point("bus.bury")
+		_, err = b.publish(ctx, msg, jetstream.WithExpectLastSequencePerSubject(last), jetstream.WithRetryAttempts(0))
+		fault.Point("bus.buried")
+		if err == nil {
+			b.log.Warn().Str("subject", msg.Subject).Str("reason", l.Reason).Msg("dead letter")
+			return nil
+		}
+		if !isCode(err, codeWrongLast, codeWrongLastConstant) {
+			break
+		}
+		var there bool
+		if there, last, err = b.buried(ctx, msg.Subject, l); there || err != nil {
+			break
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("bus: dead letter %s: %w", msg.Subject, err)
 	}
-	b.log.Warn().Str("subject", msg.Subject).Str("reason", l.Reason).Msg("dead letter")
 	return nil
 }
 
-// poison buries a message that nobody can read and stops its delivery.
+// buried looks for a letter under a subject and returns the sequence of the
+// last one there.
+func (b *Bus) buried(ctx context.Context, subject string, l Letter) (there bool, last uint64, err error) {
+	err = b.letters(ctx, subject, func(o Letter, seq uint64) {
+		there, last = there || l.same(o), seq
+	})
+	return there, last, err
+}
+
+// poisonReason begins the reason with which a poisonous message is refused.
+const poisonReason = "poison: "
+
+// poison buries a message that nobody can handle, stops its delivery and
+// returns errSettled.
 func (b *Bus) poison(ctx context.Context, msg jetstream.Msg, id string, ask int, cause error) error {
 	meta, err := msg.Metadata()
 	if err != nil {
@@ -73,22 +111,39 @@ func (b *Bus) poison(ctx context.Context, msg jetstream.Msg, id string, ask int,
 	if err != nil {
 		return err
 	}
-	if err := msg.TermWithReason("poison"); err != nil {
+	if err := msg.TermWithReason(poisonReason + oneLine(cause.Error())); err != nil {
 		return fmt.Errorf("bus: poison: %w", err)
 	}
-	return nil
+	return errSettled
+}
+
+// oneLine fits a text into the payload of an acknowledgement.
+func oneLine(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	return s[:min(len(s), 500)]
 }
 
 // DeadLetters lists the letters, oldest first.
 func (b *Bus) DeadLetters(ctx context.Context) ([]Letter, error) {
 	var out []Letter
-	err := b.each(ctx, streamDead, wire.DeadSpace, func(m *jetstream.RawStreamMsg) error {
+	err := b.letters(ctx, wire.DeadSpace, func(l Letter, _ uint64) { out = append(out, l) })
+	return out, err
+}
+
+// Refusal returns the dead letter of a task that was not let in, or nil.
+func (b *Bus) Refusal(ctx context.Context, id string) (*Letter, error) {
+	var found *Letter
+	err := b.letters(ctx, wire.DeadSubject("*", id, 0), func(l Letter, _ uint64) { found = &l })
+	return found, err
+}
+
+func (b *Bus) letters(ctx context.Context, subject string, do func(l Letter, seq uint64)) error {
+	return b.each(ctx, streamDead, subject, func(m *jetstream.RawStreamMsg) error {
 		var l Letter
 		if err := json.Unmarshal(m.Data, &l); err != nil {
 			return fmt.Errorf("bus: dead letter %s: %w", m.Subject, err)
 		}
-		out = append(out, l)
+		do(l, m.Sequence)
 		return nil
 	})
-	return out, err
 }

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"nexuscore.dev/nexus/internal/fault"
 	"nexuscore.dev/nexus/internal/run"
@@ -15,6 +18,15 @@ type lane struct {
 	c    *Conductor
 	in   chan work
 	runs map[string]*entry
+	// owed is a handled message that is not acknowledged yet.
+	owed jetstream.Msg
+}
+
+// work is one message for a lane. The lane acknowledges it after do, unless
+// do returns an error; errSettled says that do has settled it.
+type work struct {
+	msg jetstream.Msg
+	do  func(ctx context.Context, l *lane) error
 }
 
 // entry is a run as this lane knows it. Another conductor may have moved it
@@ -23,37 +35,89 @@ type entry struct {
 	state run.State
 	last  uint64
 	armed map[string]time.Time
+	// told is true once Settled was called.
+	told bool
 }
 
 // maxCached bounds the runs that a lane remembers.
 const maxCached = 256
 
+// errSettled says that a message needs no further acknowledgement.
+var errSettled = errors.New("bus: settled")
+
+// errUnknownRun says that a fact names a run that is not open.
+var errUnknownRun = errors.New("bus: no such run")
+
+// owing is how long an acknowledgement may wait for the next message: taking
+// the last message out of a work queue costs the server a new file.
+const owing = 20 * time.Millisecond
+
 func (l *lane) run(ctx context.Context) error {
+	idle := time.NewTimer(owing)
+	defer idle.Stop()
+	defer l.pay()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case w := <-l.in:
 			l.handle(ctx, w)
+			idle.Reset(owing)
+		case <-idle.C:
+			l.pay()
 		}
 	}
 }
 
-func (l *lane) handle(ctx context.Context, w work) {
-	err := w.do(ctx, l)
-	if err == nil {
-		fault.Point("bus.conductor.ack")
-		err = w.msg.DoubleAck(ctx)
-		fault.Point("bus.conductor.acked")
-	}
-	if err == nil || ctx.Err() != nil {
+// pay acknowledges the message that is owed. The acknowledgement is not waited
+// for: should it get lost, the message comes again and changes nothing.
+func (l *lane) pay() {
+	if l.owed == nil {
 		return
 	}
-	log := l.c.bus.log
-	log.Warn().Err(err).Str("subject", w.msg.Subject()).Msg("given back")
-	if err := w.msg.NakWithDelay(retryDelay); err != nil {
-		log.Warn().Err(err).Str("subject", w.msg.Subject()).Msg("give back")
+	fault.Point("bus.conductor.ack")
+	if err := l.owed.Ack(); err != nil {
+		l.c.bus.log.Debug().Err(err).Str("subject", l.owed.Subject()).Msg("acknowledge")
 	}
+	fault.Point("bus.conductor.acked")
+	l.owed = nil
+}
+
+// giveBack returns what nobody will handle here any more.
+func (l *lane) giveBack(ctx context.Context) {
+	for {
+		select {
+		case w := <-l.in:
+			l.c.bus.giveBack(ctx, w.msg, ctx.Err())
+		default:
+			return
+		}
+	}
+}
+
+// handle owes the acknowledgement only after everything that follows from the
+// message is stored.
+func (l *lane) handle(ctx context.Context, w work) {
+	l.pay()
+	switch err := l.protect(ctx, w); {
+	case err == nil:
+		l.owed = w.msg
+	case !errors.Is(err, errSettled):
+		l.c.bus.giveBack(ctx, w.msg, err)
+	}
+}
+
+// protect buries a message that makes the conductor panic, so that it cannot
+// take every conductor down, one after the other.
+func (l *lane) protect(ctx context.Context, w work) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			clear(l.runs)
+			l.c.bus.log.Error().Interface("panic", r).Bytes("stack", debug.Stack()).Str("subject", w.msg.Subject()).Msg("conductor panicked")
+			err = l.c.bus.poison(ctx, w.msg, "", 0, fmt.Errorf("internal error: %v", r))
+		}
+	}()
+	return w.do(ctx, l)
 }
 
 // load returns the run as it is, from memory or from its log.
@@ -69,27 +133,55 @@ func (l *lane) load(ctx context.Context, id string) (*entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bus: log of %s: %w", id, err)
 	}
-	if len(l.runs) >= maxCached {
-		clear(l.runs)
-	}
-	e := &entry{state: s, last: log.Last, armed: map[string]time.Time{}}
-	l.runs[id] = e
+	e := newEntry(s, log.Last)
+	l.remember(id, e)
 	return e, nil
 }
 
-// open starts a run unless it exists.
-func (l *lane) open(ctx context.Context, id string, task run.Task) error {
-	e, err := l.load(ctx, id)
-	if err != nil {
-		return err
+func newEntry(s run.State, last uint64) *entry {
+	return &entry{state: s, last: last, armed: map[string]time.Time{}}
+}
+
+func (l *lane) remember(id string, e *entry) {
+	if len(l.runs) >= maxCached {
+		clear(l.runs)
 	}
-	if e.state.N == 0 {
-		first := run.Event{N: 1, Decider: run.Decider, Command: run.Opened{Task: task, At: time.Now().UTC()}}
-		if err := l.append(ctx, id, e, first); err != nil && !errors.Is(err, errConflict) {
+	l.runs[id] = e
+}
+
+// open starts a run unless it exists. A task is nearly always new, so its log
+// is read only when the first append, or the intake, says otherwise.
+func (l *lane) open(ctx context.Context, id string, msg jetstream.Msg, intake func() (run.Task, error)) error {
+	if l.runs[id] == nil {
+		task, refusal := intake()
+		if refusal != nil {
+			e, err := l.load(ctx, id)
+			if err != nil {
+				return err
+			}
+			if e.state.N == 0 {
+				delete(l.runs, id)
+				return l.c.bus.refuse(ctx, msg, id, refusal)
+			}
+		} else if err := l.first(ctx, id, task); err != nil {
 			return err
 		}
 	}
 	return l.advance(ctx, id, nil)
+}
+
+// first appends the event that opens a run. Whether it was there already is
+// left to advance, which reads the log then.
+func (l *lane) first(ctx context.Context, id string, task run.Task) error {
+	e := newEntry(run.State{ID: id}, 0)
+	opened := run.Event{N: 1, Decider: run.Decider, Command: run.Opened{Task: task, At: time.Now().UTC()}}
+	switch err := l.append(ctx, id, e, opened); {
+	case err == nil:
+		l.remember(id, e)
+	case !errors.Is(err, errConflict):
+		return err
+	}
+	return nil
 }
 
 // maxConflicts bounds how often a lane reads a log again for one message.
@@ -104,107 +196,30 @@ func (l *lane) advance(ctx context.Context, id string, fact *run.Fact) error {
 			return err
 		}
 		if e.state.N == 0 {
-			l.c.bus.log.Warn().Str("run", id).Msg("fact about an unknown run")
 			delete(l.runs, id)
-			return nil
+			return fmt.Errorf("%w: %s", errUnknownRun, id)
 		}
 		err = l.step(ctx, id, e, fact)
+		if err != nil || e.state.Closed {
+			delete(l.runs, id)
+		}
 		if !errors.Is(err, errConflict) {
-			if err != nil {
-				delete(l.runs, id)
-			}
 			return err
 		}
-		delete(l.runs, id)
 	}
 	return fmt.Errorf("bus: run %s: others kept moving it on", id)
 }
 
-func (l *lane) step(ctx context.Context, id string, e *entry, fact *run.Fact) error {
-	if fact != nil && awaited(e.state, *fact) {
-		f := *fact
-		f.At = time.Now().UTC()
-		next := run.Event{N: e.state.N + 1, Decider: run.Decider, Fact: &f, Command: run.Result{}}
-		if cmds := run.Decide(run.FoldFact(e.state, f)); f.Timer != "" {
-			next.Command = run.Due{}
-		} else if len(cmds) > 0 {
-			next.Command = cmds[0]
-		}
-		if err := l.append(ctx, id, e, next); err != nil {
-			return err
-		}
-	}
-	for cmds := run.Decide(e.state); len(cmds) > 0; cmds = run.Decide(e.state) {
-		for _, cmd := range cmds {
-			if err := l.append(ctx, id, e, run.Event{N: e.state.N + 1, Decider: run.Decider, Command: cmd}); err != nil {
-				return err
-			}
-		}
-	}
-	return l.timers(ctx, id, e)
-}
+// maxStray is how often an order waits for its run to open.
+const maxStray = 20
 
-// awaited reports whether the fact is news to the run.
-func awaited(s run.State, f run.Fact) bool {
-	switch {
-	case f.Timer != "":
-		for _, t := range s.Timers() {
-			if t.Name == f.Timer && !t.At.After(time.Now()) {
-				return true
-			}
-		}
-		return false
-	case f.Order != nil:
-		return s.Ended == nil
+// stray settles a fact about a run that is not open. An order may be ahead of
+// its task, which travels on another stream; everything else is forged, or
+// its run was removed.
+func (l *lane) stray(msg jetstream.Msg, f run.Fact, cause error) error {
+	if meta, err := msg.Metadata(); err == nil && f.Order != nil && meta.NumDelivered <= maxStray {
+		return &laterError{l.c.bus.tune.retryDelay / 4}
 	}
-	ask, ok := s.Pending[f.Ask]
-	return ok && (f.By == run.BySweeper || f.By == run.By(ask.Worker))
-}
-
-// append stores the event and folds it.
-func (l *lane) append(ctx context.Context, id string, e *entry, ev run.Event) error {
-	next, err := run.Fold(e.state, ev)
-	if err != nil {
-		return err
-	}
-	if end, ok := ev.Command.(run.Ended); ok && end.Dead != nil {
-		d := end.Dead
-		err := l.c.bus.bury(ctx, Letter{
-			Category: d.Category, Reason: d.Reason, Run: id, Ask: d.Ask, Worker: string(d.Worker), At: time.Now().UTC(),
-		})
-		if err != nil {
-			return err
-		}
-	}
-	seq, err := l.c.bus.append(ctx, id, e.last, ev, next.Task.Home)
-	if err != nil {
-		return err
-	}
-	e.state, e.last = next, seq
-	switch ev.Command.(type) {
-	case run.Settled:
-		if l.c.cfg.Settled != nil {
-			l.c.cfg.Settled(next)
-		}
-	case run.Closed:
-		return l.c.bus.disarm(ctx, id)
-	}
-	return nil
-}
-
-// timers arms what the state waits for and was not armed by this lane.
-func (l *lane) timers(ctx context.Context, id string, e *entry) error {
-	for _, t := range e.state.Timers() {
-		if e.armed[t.Name].Equal(t.At) {
-			continue
-		}
-		if err := l.c.bus.arm(ctx, id, t); err != nil {
-			return err
-		}
-		e.armed[t.Name] = t.At
-	}
-	if e.state.Closed {
-		delete(l.runs, id)
-	}
+	l.c.bus.log.Warn().Err(cause).Str("subject", msg.Subject()).Msg("dropped")
 	return nil
 }

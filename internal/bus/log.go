@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,7 +14,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/synadia-io/orbit.go/jetstreamext"
 
 	"nexuscore.dev/nexus/internal/fault"
 	"nexuscore.dev/nexus/internal/run"
@@ -31,35 +31,57 @@ type Log struct {
 // State folds the log.
 func (l Log) State() (run.State, error) { return run.FoldAll(l.Run, l.Events) }
 
-// readBatch is the most events of one read; a log is shorter.
-const readBatch = 1000
-
 // ReadLog reads all events of a run. An unreadable event is an error: a log
 // with a hole must never be taken for a shorter one.
 func (b *Bus) ReadLog(ctx context.Context, id string) (Log, error) {
 	l := Log{Run: id}
-	msgs, err := jetstreamext.GetBatch(ctx, b.js, streamRuns, readBatch, jetstreamext.GetBatchSubject(wire.RunFilter(id)))
-	if err != nil {
-		return l, fmt.Errorf("bus: log of %s: %w", id, err)
-	}
-	for msg, err := range msgs {
-		if errors.Is(err, jetstreamext.ErrNoMessages) {
-			return l, nil
-		}
-		if err != nil {
-			return l, fmt.Errorf("bus: log of %s: %w", id, err)
-		}
+	err := b.each(ctx, streamRuns, wire.RunFilter(id), func(msg *jetstream.RawStreamMsg) error {
 		e, err := decodeEvent(msg.Subject, msg.Data)
 		if err != nil {
-			return l, fmt.Errorf("bus: log of %s: sequence %d: %w", id, msg.Sequence, err)
+			return fmt.Errorf("sequence %d: %w", msg.Sequence, err)
 		}
 		if e.N != len(l.Events)+1 {
-			return l, fmt.Errorf("bus: log of %s: event %d follows event %d", id, e.N, len(l.Events))
+			return fmt.Errorf("event %d follows event %d", e.N, len(l.Events))
 		}
 		l.Events = append(l.Events, e)
 		l.Last = msg.Sequence
+		return nil
+	})
+	if err != nil {
+		return l, fmt.Errorf("bus: log of %s: %w", id, err)
 	}
 	return l, nil
+}
+
+// lastOf returns the stream sequence of a run's last event, 0 for none. It
+// asks the leader of the stream, which unlike a replica never lags behind.
+func (b *Bus) lastOf(ctx context.Context, id string) (uint64, error) {
+	req, err := json.Marshal(map[string]string{"last_by_subj": wire.RunFilter(id)})
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	msg, err := b.nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+streamRuns, req)
+	if err != nil {
+		return 0, fmt.Errorf("bus: last event of %s: %w", id, err)
+	}
+	var got struct {
+		Error   *jetstream.APIError `json:"error"`
+		Message struct {
+			Seq uint64 `json:"seq"`
+		} `json:"message"`
+	}
+	if err := json.Unmarshal(msg.Data, &got); err != nil {
+		return 0, fmt.Errorf("bus: last event of %s: %w", id, err)
+	}
+	switch {
+	case got.Error == nil:
+		return got.Message.Seq, nil
+	case got.Error.ErrorCode == jetstream.JSErrCodeMessageNotFound:
+		return 0, nil
+	}
+	return 0, fmt.Errorf("bus: last event of %s: %w", id, got.Error)
 }
 
 func decodeEvent(subject string, body []byte) (run.Event, error) {
@@ -79,32 +101,53 @@ const (
 	codeWrongLastConstant = 10164
 )
 
-// append adds e to the log whose last event has the sequence last, or
-// returns errConflict. A publish whose acknowledgement is lost is a conflict
-// too: only a read tells whether it was stored.
-func (b *Bus) append(ctx context.Context, id string, last uint64, e run.Event, home string) (uint64, error) {
-	body, err := wire.EncodeEvent(e)
-	if err != nil {
-		return 0, err
+// record is an event on its way into the log whose last event has the stream
+// sequence last.
+type record struct {
+	run  string
+	last uint64
+	n    int
+	name string
+	home string
+	body []byte
+}
+
+// largeError says that an event is larger than the server takes.
+type largeError struct{ size, limit int }
+
+// Error implements error.
+func (e *largeError) Error() string {
+	return fmt.Sprintf("the answer leads to an event of %d bytes, the limit is %d", e.size, e.limit)
+}
+
+// headRoom is kept for the headers of a message.
+const headRoom = 4 << 10
+
+// append stores r and returns its sequence, or errConflict. A publish whose
+// acknowledgement is lost is a conflict too: only a read tells whether it was
+// stored.
+func (b *Bus) append(ctx context.Context, r record) (uint64, error) {
+	if limit := int(b.nc.MaxPayload()) - headRoom; len(r.body) > limit {
+		return 0, &largeError{len(r.body), limit}
 	}
-	name := e.Command.Name()
-	head := wire.Envelope("conductor", id+"/"+strconv.Itoa(e.N), "run."+name, id, time.Now())
-	head[wire.HomeHeader] = []string{home}
-	sum := sha256.Sum256(body)
-	msg := &nats.Msg{Subject: wire.EventSubject(id, name, e.N), Header: nats.Header(head), Data: body}
-	fault.Point("bus.append." + name)
-	ack, err := b.js.PublishMsg(ctx, msg,
-		jetstream.WithExpectLastSequenceForSubject(last, wire.RunFilter(id)),
-		jetstream.WithMsgID(id+"/"+strconv.Itoa(e.N)+"/"+hex.EncodeToString(sum[:8])),
+	key := r.run + "/" + strconv.Itoa(r.n)
+	head := wire.Envelope("conductor", key, "run."+r.name, r.run, time.Now())
+	head[wire.HomeHeader] = []string{r.home}
+	sum := sha256.Sum256(r.body)
+	msg := &nats.Msg{Subject: wire.EventSubject(r.run, r.name, r.n), Header: nats.Header(head), Data: r.body}
+	fault.Point("bus.append." + r.name)
+	ack, err := b.publish(ctx, msg,
+		jetstream.WithExpectLastSequenceForSubject(r.last, wire.RunFilter(r.run)),
+		jetstream.WithMsgID(key+"/"+hex.EncodeToString(sum[:8])),
 		jetstream.WithRetryAttempts(0))
-	fault.Point("bus.appended." + name)
+	fault.Point("bus.appended." + r.name)
 	switch {
 	case err == nil && ack.Duplicate, isCode(err, codeWrongLast, codeWrongLastConstant):
 		return 0, errConflict
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil, errors.Is(err, nats.ErrTimeout):
 		return 0, errConflict
 	case err != nil:
-		return 0, fmt.Errorf("bus: append %s of %s: %w", name, id, err)
+		return 0, fmt.Errorf("bus: append %s of %s: %w", r.name, r.run, err)
 	}
 	return ack.Sequence, nil
 }
@@ -117,7 +160,7 @@ func isCode(err error, codes ...jetstream.ErrorCode) bool {
 // Runs lists the ids of all runs and whether each is closed.
 func (b *Bus) Runs(ctx context.Context) (map[string]bool, error) {
 	out := map[string]bool{}
-	s, err := b.js.Stream(ctx, streamRuns)
+	s, err := b.stream(ctx, streamRuns)
 	if err != nil {
 		return nil, fmt.Errorf("bus: runs: %w", err)
 	}

@@ -3,6 +3,7 @@ package bus
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
@@ -32,10 +33,15 @@ type ServerConfig struct {
 type Server struct {
 	ns    *server.Server
 	users map[string]string
+	// cache is shared by all connections of this process.
+	cache *blobs
 }
 
-// startTimeout bounds how long the server may take to recover its streams.
-const startTimeout = 30 * time.Second
+const (
+	// startTimeout bounds how long the server may take to recover its streams.
+	startTimeout = 30 * time.Second
+	readyPoll    = 100 * time.Millisecond
+)
 
 // Roles that are no workers.
 const (
@@ -48,7 +54,7 @@ const (
 // StartServer starts a server on the state folder and waits until it is
 // ready. The folder must be owned: two servers on one folder lose data.
 func StartServer(cfg ServerConfig) (*Server, error) {
-	s := &Server{users: map[string]string{}}
+	s := &Server{users: map[string]string{}, cache: newBlobs()}
 	opts := &server.Options{
 		ServerName: "nexus", Host: "127.0.0.1", Port: cfg.Port,
 		JetStream: true, StoreDir: filepath.Join(cfg.StateDir, "jetstream"),
@@ -70,15 +76,32 @@ func StartServer(cfg ServerConfig) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bus: embedded server: %w", err)
 	}
-	ns.SetLoggerV2(serverLog{cfg.Log}, false, false, false)
+	fatal := make(chan string, 1)
+	ns.SetLoggerV2(serverLog{cfg.Log, fatal}, false, false, false)
 	ns.Start()
-	if !ns.ReadyForConnections(startTimeout) {
+	if err := ready(ns, fatal); err != nil {
 		ns.Shutdown()
 		ns.WaitForShutdown()
-		return nil, fmt.Errorf("bus: the embedded server on %s was not ready within %s", cfg.StateDir, startTimeout)
+		return nil, fmt.Errorf("bus: embedded server on %s: %w", cfg.StateDir, err)
 	}
 	s.ns = ns
 	return s, nil
+}
+
+// ready waits until the server accepts connections. What it calls fatal would
+// otherwise be waited for in vain.
+func ready(ns *server.Server, fatal <-chan string) error {
+	for end := time.Now().Add(startTimeout); time.Now().Before(end); {
+		if ns.ReadyForConnections(readyPoll) {
+			return nil
+		}
+		select {
+		case why := <-fatal:
+			return errors.New(why)
+		default:
+		}
+	}
+	return fmt.Errorf("not ready within %s", startTimeout)
 }
 
 // Stop shuts the server down and waits for it.
@@ -100,9 +123,19 @@ func (s *Server) Addr() string {
 	return ""
 }
 
-// login are the connection options of a role inside this process.
+// login are the connection options of a role inside this process. Answers go
+// to an inbox that other roles cannot hear.
 func (s *Server) login(role string) []nats.Option {
-	return []nats.Option{nats.InProcessServer(s.ns), nats.UserInfo(role, s.users[role])}
+	return []nats.Option{
+		nats.InProcessServer(s.ns), nats.UserInfo(role, s.users[role]), nats.CustomInboxPrefix(inbox(role)),
+	}
+}
+
+func inbox(role string) string {
+	if role == RoleLocal {
+		return "_INBOX" // what clients that are not ours use
+	}
+	return "_NEXUS." + role
 }
 
 func newToken() (string, error) {
@@ -114,37 +147,43 @@ func newToken() (string, error) {
 }
 
 // permissions is what a role may publish and hear. A worker states facts
-// under its own name only; nobody publishes where timers fire.
+// under its own name only; only core makes, changes or removes streams and
+// durable consumers; nobody publishes where timers fire.
 func permissions(role string) *server.Permissions {
-	p := &server.Permissions{
-		Publish:   &server.SubjectPermission{},
-		Subscribe: &server.SubjectPermission{Allow: []string{">"}},
+	allow := func(publish, subscribe []string) *server.Permissions {
+		return &server.Permissions{
+			Publish:   &server.SubjectPermission{Allow: publish},
+			Subscribe: &server.SubjectPermission{Allow: append(subscribe, inbox(role)+".>")},
+		}
 	}
 	read := []string{
 		"$JS.API.INFO", "$JS.API.STREAM.INFO.*", "$JS.API.STREAM.NAMES", "$JS.API.STREAM.LIST",
-		"$JS.API.DIRECT.GET.>", "$JS.API.STREAM.MSG.GET.*",
-		"$JS.API.CONSUMER.CREATE.RUNS.>", "$JS.API.CONSUMER.DELETE.RUNS.*", "$JS.API.CONSUMER.INFO.>",
-		"$JS.API.CONSUMER.CREATE.OBJ_ARTIFACTS.>", "$JS.API.CONSUMER.DELETE.OBJ_ARTIFACTS.*",
-		"$JS.API.CONSUMER.MSG.NEXT.>", "$JS.ACK.>", "$JS.FC.>",
+		"$JS.API.DIRECT.GET.>", "$JS.API.STREAM.MSG.GET.*", "$JS.API.CONSUMER.INFO.RUNS.*",
+		"$JS.API.CONSUMER.MSG.NEXT.RUNS.*",
 	}
-	artifacts := []string{"$O.ARTIFACTS.>", "$JS.API.STREAM.PURGE.OBJ_ARTIFACTS"}
 	switch role {
 	case roleCore:
-		p.Publish.Allow = []string{">"}
+		p := allow([]string{">"}, []string{">"})
 		p.Publish.Deny = []string{TimerFires}
+		return p
 	case RoleLocal:
-		p.Publish.Allow = append(read, "nexus.task.local.*", "nexus.outcome.operator.*.0")
-	default:
-		p.Publish.Allow = append(append(read, artifacts...), "nexus.outcome."+role+".>", "nexus.dead.poison.>")
+		return allow(append(read,
+			"$JS.API.CONSUMER.CREATE.RUNS.>", "$JS.API.CONSUMER.DELETE.RUNS.*", // a follower's own
+			"nexus.task.local.*", "nexus.outcome.operator.*.0"), []string{"nexus.>"})
 	}
-	return p
+	return allow(append(read,
+		"$JS.ACK.RUNS.>", "$O.ARTIFACTS.>", "$JS.API.STREAM.PURGE.OBJ_ARTIFACTS",
+		"nexus.outcome."+role+".>", "nexus.dead.poison.>", "nexus.tried."+role+".>"), []string{"nexus.run.ended.*.*"})
 }
 
 // TimerFires is where the server alone publishes.
 const TimerFires = "nexus.timer.>"
 
 // serverLog forwards what the server has to say that a person may need.
-type serverLog struct{ log zerolog.Logger }
+type serverLog struct {
+	log   zerolog.Logger
+	fatal chan string
+}
 
 func (l serverLog) Noticef(string, ...any) {}
 func (l serverLog) Debugf(string, ...any)  {}
@@ -159,4 +198,8 @@ func (l serverLog) Errorf(f string, v ...any) {
 
 func (l serverLog) Fatalf(f string, v ...any) {
 	l.log.Error().Str("part", "server").Msgf(f, v...)
+	select {
+	case l.fatal <- fmt.Sprintf(f, v...):
+	default:
+	}
 }

@@ -26,19 +26,19 @@ func (b *Bus) arm(ctx context.Context, id string, t run.Timer) error {
 		jetstream.ScheduleTTLHeader:    {firedTTL},
 	}}
 	fault.Point("bus.timer.arm")
-	if _, err := b.js.PublishMsg(ctx, msg); err != nil {
-		return fmt.Errorf("bus: timer %s of %s: %w", t.Name, id, err)
-	}
-	return nil
+	_, err := b.publish(ctx, msg)
+	fault.Point("bus.timer.armed")
+	return err
 }
 
 // disarm removes the timers of a closed run. A timer that fires all the same
 // is harmless.
 func (b *Bus) disarm(ctx context.Context, id string) error {
-	s, err := b.js.Stream(ctx, streamTimers)
+	s, err := b.stream(ctx, streamTimers)
 	if err != nil {
 		return fmt.Errorf("bus: timers of %s: %w", id, err)
 	}
+	fault.Point("bus.timer.disarm")
 	if err := s.Purge(ctx, jetstream.WithPurgeSubject(wire.LaterSubject(id, "*"))); err != nil {
 		return fmt.Errorf("bus: timers of %s: %w", id, err)
 	}

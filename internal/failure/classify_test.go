@@ -63,32 +63,38 @@ func jsonError(t *testing.T, text string, into any) error {
 	return err
 }
 
-// TestGoErrors classifies errors that the real libraries return.
-func TestGoErrors(t *testing.T) {
-	t.Parallel()
+// realErrors makes errors with real sockets, certificates and programs.
+func realErrors(t *testing.T) (refused, late, untrusted, exit, missing error) {
+	t.Helper()
 	closed, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	addr := closed.Addr().String()
 	require.NoError(t, closed.Close())
-	_, refused := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
+	_, refused = new(net.Dialer).DialContext(t.Context(), "tcp", addr)
 	require.Error(t, refused)
 
 	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	t.Cleanup(slow.Close)
 	client := &http.Client{Timeout: 20 * time.Millisecond}
-	_, late := client.Get(slow.URL) //nolint:noctx,bodyclose // the client's own time limit is under test; there is no body
+	_, late = client.Get(slow.URL) //nolint:noctx,bodyclose // the client's own time limit is under test; there is no body
 	require.Error(t, late)
 	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // it complains about the client, as it should
 	secure.StartTLS()
 	t.Cleanup(secure.Close)
-	_, untrusted := http.Get(secure.URL) //nolint:noctx,bodyclose // there is no body
+	_, untrusted = http.Get(secure.URL) //nolint:noctx,bodyclose // there is no body
 	require.Error(t, untrusted)
-	exit := exec.Command("false").Run() //nolint:noctx // it ends at once
+	exit = exec.Command("false").Run() //nolint:noctx // it ends at once
 	require.Error(t, exit)
-	missing := exec.Command("/nonexistent/program").Run() //nolint:noctx // it never starts
+	missing = exec.Command("/nonexistent/program").Run() //nolint:noctx // it never starts
 	require.Error(t, missing)
+	return refused, late, untrusted, exit, missing
+}
 
+// TestGoErrors classifies errors that the real libraries return.
+func TestGoErrors(t *testing.T) {
+	t.Parallel()
+	refused, late, untrusted, exit, missing := realErrors(t)
 	for name, c := range map[string]struct {
 		err  error
 		want failure.Category

@@ -119,7 +119,7 @@ func (p phrases) at(words []string) (int, set) {
 // maxHalf bounds what is read of a message, its head and its tail, in bytes,
 // so that the whole path stays under 10 µs; maxWords is how many words fit.
 const (
-	maxHalf  = 256
+	maxHalf  = 192
 	maxWords = maxHalf + 1
 )
 

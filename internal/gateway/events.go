@@ -181,13 +181,10 @@ type stream struct {
 	write time.Duration
 }
 
-// begin starts the answer and takes the deadlines off that are meant for
-// short ones.
+// begin starts the answer. Its writes have deadlines of their own, for the
+// server's is meant for short answers.
 func (s *Server) begin(w http.ResponseWriter) (*stream, error) {
 	out := &stream{w, http.NewResponseController(w), s.times.write}
-	if err := out.rc.SetReadDeadline(time.Time{}); err != nil {
-		return nil, err
-	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.WriteHeader(http.StatusOK)
 	return out, out.flush("")

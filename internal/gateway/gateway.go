@@ -130,15 +130,23 @@ func New(cfg Config) (*Server, error) {
 // loopback.
 var ErrExposed = errors.New("gateway: only loopback can be served without a token")
 
-// Listen opens a TCP listener on host and port. Without a token it takes
-// loopback only and returns ErrExposed for anything else.
-func Listen(ctx context.Context, addr, token string) (net.Listener, error) {
+// CheckListen says what is wrong with an address to listen on, host and port,
+// or nil. Without a token it is ErrExposed for anything but loopback.
+func CheckListen(addr, token string) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, fmt.Errorf("gateway: listen: %w", err)
+		return fmt.Errorf("gateway: listen: %w", err)
 	}
 	if token == "" && !loopback(host) {
-		return nil, fmt.Errorf("%w, and %s is not loopback", ErrExposed, addr)
+		return fmt.Errorf("%w, and %s is not loopback", ErrExposed, addr)
+	}
+	return nil
+}
+
+// Listen opens a TCP listener on an address that CheckListen accepts.
+func Listen(ctx context.Context, addr, token string) (net.Listener, error) {
+	if err := CheckListen(addr, token); err != nil {
+		return nil, err
 	}
 	var cfg net.ListenConfig
 	ln, err := cfg.Listen(ctx, "tcp", addr)

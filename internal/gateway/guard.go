@@ -20,11 +20,11 @@ func (s *Server) local(next http.Handler) http.Handler {
 		switch {
 		case s.cfg.Token != "":
 		case !loopback(hostOf(r.Host)):
-			s.fail(w, r, refuse(http.StatusForbidden, nameForeign,
+			s.fail(w, refuse(http.StatusForbidden, nameForeign,
 				"the Host header names %q, but without a token only loopback names are served", r.Host))
 			return
 		case !sameOrigin(r):
-			s.fail(w, r, refuse(http.StatusForbidden, nameForeign,
+			s.fail(w, refuse(http.StatusForbidden, nameForeign,
 				"the request comes from a page of %q, which is another site", strings.Join(r.Header.Values("Origin"), ", ")))
 			return
 		}

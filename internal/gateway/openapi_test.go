@@ -181,11 +181,11 @@ func TestEveryReferenceLeadsSomewhere(t *testing.T) {
 func TestATaskIsTakenAsItIsDescribed(t *testing.T) {
 	t.Parallel()
 	for body, good := range map[string]bool{
-		`{"kind":"heal","dir":"/srv/p"}`:                                            true,
-		`{"kind":"heal","dir":"/srv/p","unknown":1}`:                                true,
-		`{"dir":"/srv/p"}`:                                                          false,
-		`{"kind":"build","dir":"/srv/p"}`:                                           false,
-		`{"kind":"heal","dir":"p"}`:                                                 false,
+		`{"kind":"heal","dir":"/srv/p"}`:             true,
+		`{"kind":"heal","dir":"/srv/p","unknown":1}`: true,
+		`{"dir":"/srv/p"}`:                           false,
+		`{"kind":"build","dir":"/srv/p"}`:            false,
+		`{"kind":"heal","dir":"p"}`:                  false,
 		`{"kind":"heal","dir":"/srv/p","driver":{"pid":1,"start":1,"host":"here"}}`: false,
 		`[]`: false,
 	} {

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"runtime/debug"
@@ -49,23 +50,24 @@ func (s *Server) logged(next http.Handler) http.Handler {
 			if rec.status >= http.StatusInternalServerError {
 				level = zerolog.WarnLevel
 			}
-			s.cfg.Log.WithLevel(level).Str("error", causes(rec.cause)).Str("method", r.Method).Str("path", r.URL.Path).Int("status", rec.status).
+			s.cfg.Log.WithLevel(level).Func(rec.why).Str("method", r.Method).Str("path", r.URL.Path).Int("status", rec.status).
 				Int64("bytes", rec.bytes).Dur("ms", time.Since(began)).Str("peer", r.RemoteAddr).Msg("request")
 		}()
 		next.ServeHTTP(rec, r)
 	})
 }
 
-// causes is the sentence with what lies behind it.
-func causes(err error) string {
-	if err == nil {
-		return ""
+// why adds the sentence of an error with what lies behind it.
+func (r *recorder) why(line *zerolog.Event) {
+	if r.cause == nil {
+		return
 	}
-	text := err.Error()
-	if p, ok := err.(*problem); ok && p.cause != nil { //nolint:errorlint // the outermost one is meant
+	text := r.cause.Error()
+	var p *problem
+	if errors.As(r.cause, &p) && p.cause != nil {
 		text += ": " + p.cause.Error()
 	}
-	return text
+	line.Str("error", text)
 }
 
 // recovered answers 500 when a handler panics; the stack goes to the log.
@@ -80,7 +82,7 @@ func (s *Server) recovered(next http.Handler) http.Handler {
 			if rec, ok := w.(*recorder); ok && rec.status != 0 {
 				panic(http.ErrAbortHandler) // a cut connection, not a whole answer
 			}
-			s.fail(w, r, internal(fmt.Errorf("panic: %v", v)))
+			s.fail(w, internal(fmt.Errorf("panic: %v", v)))
 		}()
 		next.ServeHTTP(w, r)
 	})

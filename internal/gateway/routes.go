@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -57,13 +56,13 @@ func (s *Server) route(rt route) http.Handler {
 		if err == nil {
 			err = rt.handle(w, r)
 		}
-		s.fail(w, r, err)
+		s.fail(w, err)
 	})
 }
 
-// fail tells the caller what went wrong, unless the answer has begun or the
-// caller is gone; the log gets the cause.
-func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+// fail tells the caller what went wrong, unless the answer has begun; the log
+// gets the cause.
+func (s *Server) fail(w http.ResponseWriter, err error) {
 	if err == nil {
 		return
 	}
@@ -71,7 +70,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if ok {
 		rec.cause = err
 	}
-	if (ok && rec.status != 0) || errors.Is(r.Context().Err(), context.Canceled) {
+	if ok && rec.status != 0 {
 		return
 	}
 	var p *problem

@@ -53,9 +53,13 @@ type bench struct {
 type options struct {
 	// held makes the debugger wait for the gate.
 	held bool
+	// alone is a conductor without workers: runs open and stay open.
+	alone bool
 	// idle leaves the tasks on the bus: there is no conductor.
 	idle  bool
 	token string
+	// room is the most bytes of the log of runs; 0 leaves the default.
+	room int64
 	// over replaces what the gateway calls.
 	over  func(Bus) Bus
 	tweak func(*Server)
@@ -90,7 +94,11 @@ func (b *bench) startBus(t *testing.T, o options) {
 	ctx, cancel := context.WithCancel(context.Background())
 	core, err := srv.Core(ctx, log)
 	require.NoError(t, err)
-	require.NoError(t, core.Provision(ctx, 1))
+	var size []bus.ProvisionOption
+	if o.room > 0 {
+		size = append(size, bus.RunsBytes(o.room))
+	}
+	require.NoError(t, core.Provision(ctx, 1, size...))
 	ref, err := core.Artifacts().Put(ctx, []byte(diff))
 	require.NoError(t, err)
 	require.Equal(t, diffRef(), ref)
@@ -99,6 +107,9 @@ func (b *bench) startBus(t *testing.T, o options) {
 		c, err := bus.NewConductor(core, bus.ConductorConfig{Intake: admit})
 		require.NoError(t, err)
 		g.Go(func() error { return c.Run(ctx) })
+	}
+	if o.alone || o.idle {
+		workers = nil
 	}
 	var links []*bus.Bus
 	for _, w := range workers {

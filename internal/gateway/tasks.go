@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"nexuscore.dev/nexus/internal/bus"
 	"nexuscore.dev/nexus/internal/run"
 	"nexuscore.dev/nexus/internal/wire"
 )
@@ -64,11 +65,11 @@ func (s *Server) postTask(w http.ResponseWriter, r *http.Request) error {
 			return accept(w, wire.RunID(s.cfg.Tenant, "key", key), state)
 		}
 	}
-	if err := s.room(ctx); err != nil {
-		return err
-	}
 	id, err := s.cfg.Bus.Submit(ctx, s.cfg.Tenant, key, got.Heal)
-	if err != nil {
+	switch {
+	case errors.Is(err, bus.ErrFull):
+		return refuse(http.StatusServiceUnavailable, nameFull, "the log of the runs is nearly full; no new task is taken")
+	case err != nil:
 		return busError(err)
 	}
 	state, err := s.await(ctx, id)
@@ -144,26 +145,4 @@ func (s *Server) await(ctx context.Context, id string) (run.Terminal, error) {
 		case <-tick.C:
 		}
 	}
-}
-
-// streamRuns is the stream whose filling counts, and fullPercent how full it
-// may be: the rest is for runs that are on their way to an end.
-const (
-	streamRuns  = "RUNS"
-	fullPercent = 80
-)
-
-// room refuses new tasks when the log of the runs is nearly full.
-func (s *Server) room(ctx context.Context) error {
-	usages, err := s.cfg.Bus.Usages(ctx)
-	if err != nil {
-		return busError(err)
-	}
-	for _, u := range usages {
-		if u.Name == streamRuns && u.MaxBytes > 0 && u.Bytes*100 >= uint64(u.MaxBytes)*fullPercent {
-			return refuse(http.StatusServiceUnavailable, nameFull,
-				"the log of the runs is %d %% full; new tasks are taken below %d %%", u.Bytes*100/uint64(u.MaxBytes), fullPercent)
-		}
-	}
-	return nil
 }

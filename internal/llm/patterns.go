@@ -58,7 +58,7 @@ var patterns = []pattern{
 	{
 		name:  "assigned secret",
 		hints: []string{"passw", "pwd", "secret", "token", "api_key", "apikey", "api-key", "access_key", "private_key", "credential"},
-		re: regexp.MustCompile(`(?i)(?P<k>[a-z0-9_.-]*(?:password|passwd|passwort|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?)[a-z0-9_-]*)` +
+		re: regexp.MustCompile(`(?i)(?P<k>(?:password|passwd|passwort|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?)[a-z0-9_-]*)` +
 			`(?:["']?\s*[:=]\s*(?P<q>["'])(?P<s>[^"'\s\[\]{}$<>][^"'\n]{4,200})["']|=(?P<s2>[A-Za-z0-9+/_.~!@#%^&*-]{6,200}={0,2}))`),
 		skip: noSecret,
 	},

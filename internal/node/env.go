@@ -1,6 +1,8 @@
 package node
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -41,7 +43,7 @@ func FromEnv(state string, log zerolog.Logger) (Config, error) {
 		return cfg, err
 	}
 	cfg.Claims = rollback.Claims{Path: path}
-	if cfg.Rules, err = rules(); err != nil {
+	if cfg.Rules, err = rules(cfg.State); err != nil {
 		return cfg, err
 	}
 	if cfg.Model, err = model(cfg.State); err != nil {
@@ -69,7 +71,7 @@ func stateDir(flag string) (string, error) {
 }
 
 // rules reads the limits and the allowed folders from the environment.
-func rules() (Rules, error) {
+func rules(state string) (Rules, error) {
 	r := Rules{Limits: run.DefaultLimits()}
 	for name, dst := range map[string]*int{
 		envDebugMax: &r.Limits.DebugAttempts, envASTFails: &r.Limits.ASTFails, envReviewMax: &r.Limits.ReviewRounds,
@@ -96,14 +98,16 @@ func rules() (Rules, error) {
 		r.Roots = filepath.SplitList(v)
 	}
 	var err error
-	r.Home, err = homeName()
+	r.Home, err = homeName(state)
 	return r, err
 }
 
 var notToken = regexp.MustCompile(`[^a-zA-Z0-9_-]+`)
 
-// homeName names this host as a token of a subject.
-func homeName() (string, error) {
+// homeName names this host and state folder as a token of a subject: the
+// journals of a project lie in the state folder, so only a process with the
+// same one may write the project.
+func homeName(state string) (string, error) {
 	name := os.Getenv(envHome)
 	if name == "" {
 		host, err := os.Hostname()
@@ -116,7 +120,8 @@ func homeName() (string, error) {
 	if name == "" {
 		name = "home"
 	}
-	return name[:min(len(name), 40)], nil
+	sum := sha256.Sum256([]byte(state))
+	return name[:min(len(name), 40)] + "-" + hex.EncodeToString(sum[:4]), nil
 }
 
 // model is the configured model, or nil.

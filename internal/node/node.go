@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
@@ -15,6 +15,7 @@ import (
 	"nexuscore.dev/nexus/internal/bus"
 	"nexuscore.dev/nexus/internal/rollback"
 	"nexuscore.dev/nexus/internal/run"
+	"nexuscore.dev/nexus/internal/sandbox"
 )
 
 // Config says what a process is to be.
@@ -61,10 +62,13 @@ type Node struct {
 // becoming, or ceasing to be, the owner.
 const openTimeout = 20 * time.Second
 
+// temp is where staged trees and sandboxes lie, on the disk of the state.
+func (c Config) temp() string { return filepath.Join(c.State, "tmp") }
+
 // Open takes the state folder, or attaches to its owner, or joins the
 // external server. It starts no work yet.
 func Open(ctx context.Context, cfg Config) (*Node, error) {
-	if err := os.MkdirAll(cfg.State, 0o700); err != nil {
+	if err := os.MkdirAll(cfg.temp(), 0o700); err != nil {
 		return nil, fmt.Errorf("state folder: %w", err)
 	}
 	if cfg.URL != "" {
@@ -123,7 +127,7 @@ func attach(ctx context.Context, cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := bus.Connect(ctx, addr.URL, "nexus-client", cfg.Log, nats.NoReconnect(), nats.Timeout(2*time.Second))
+	b, err := bus.Attach(ctx, addr, cfg.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -172,6 +176,9 @@ func (n *Node) Start(ctx context.Context, adopt string, all bool) error {
 	if n.core == nil {
 		return nil
 	}
+	if _, err := sandbox.SweepTemp(n.cfg.temp()); err != nil {
+		n.cfg.Log.Warn().Err(err).Msg("left-overs of dead processes stay")
+	}
 	cfg := bus.ConductorConfig{Intake: n.cfg.Rules.Admit, Settled: n.settled}
 	c, err := bus.NewConductor(n.core, cfg)
 	if err != nil {
@@ -209,7 +216,7 @@ func (n *Node) workers(ctx context.Context) ([]bus.Worker, error) {
 	if names == nil {
 		names = agents.Names()
 	}
-	cfg := agents.Config{Home: n.cfg.Rules.Home, State: n.cfg.State, Claims: n.cfg.Claims, Model: n.cfg.Model, Log: n.cfg.Log}
+	cfg := agents.Config{Home: n.cfg.Rules.Home, State: n.cfg.State, Temp: n.cfg.temp(), Claims: n.cfg.Claims, Model: n.cfg.Model, Log: n.cfg.Log}
 	var out []bus.Worker
 	for _, name := range names {
 		link, err := n.link(ctx, name)

@@ -91,10 +91,7 @@ func (s *source) find(want [][]byte, t tier, atEOF bool) []int {
 	key, get := s.keys(want, t)
 	pivot := rarest(key)
 	var out []int
-	for i := pivot; i+n-pivot <= len(s.lines); i++ {
-		if !bytes.Equal(get(i), key[pivot]) {
-			continue
-		}
+	for i := s.next(key[pivot], pivot, t, get); i >= 0 && i+n-pivot <= len(s.lines); i = s.next(key[pivot], i+1, t, get) {
 		at := i - pivot
 		k := 0
 		for k < n && bytes.Equal(get(at+k), key[k]) {
@@ -105,6 +102,33 @@ func (s *source) find(want [][]byte, t tier, atEOF bool) []int {
 		}
 	}
 	return out
+}
+
+// next is the first line from i on that equals key, -1 when there is none. The
+// exact tiers have no forms to ask for, so they compare in a tight loop.
+func (s *source) next(key []byte, i int, t tier, get func(int) []byte) int {
+	if t <= tierText {
+		return s.nextExact(key, i, t == tierRaw)
+	}
+	for ; i < len(s.lines); i++ {
+		if bytes.Equal(get(i), key) {
+			return i
+		}
+	}
+	return -1
+}
+
+func (s *source) nextExact(key []byte, i int, raw bool) int {
+	for ; i < len(s.lines); i++ {
+		l := s.lines[i]
+		if raw && l.next-l.end == 2 {
+			l.end++
+		}
+		if l.end-l.start == len(key) && bytes.Equal(s.data[l.start:l.end], key) {
+			return i
+		}
+	}
+	return -1
 }
 
 // keys gives both sides of a comparison in the form that the tier compares.

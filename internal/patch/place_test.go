@@ -11,14 +11,15 @@ import (
 )
 
 // edits writes pairs of search and replace as structured edits of path.
-func edits(t *testing.T, path string, pairs ...string) string {
-	t.Helper()
+func edits(path string, pairs ...string) string {
 	var list []map[string]string
 	for i := 0; i+1 < len(pairs); i += 2 {
 		list = append(list, map[string]string{"path": path, "search": pairs[i], "replace": pairs[i+1]})
 	}
 	b, err := json.Marshal(map[string]any{"edits": list})
-	require.NoError(t, err)
+	if err != nil {
+		panic(err) // strings always have a JSON form
+	}
 	return string(b)
 }
 
@@ -28,11 +29,9 @@ func block(path, search, replace string) string {
 
 func diffOf(path, hunks string) string { return "--- a/" + path + "\n+++ b/" + path + "\n" + hunks }
 
-// TestPlaced is the table of placements that are right.
-func TestPlaced(t *testing.T) {
-	t.Parallel()
-	two := "def a():\n    x = 1\n    return x\n\n\ndef b():\n    x = 1\n    return x\n"
-	for name, c := range map[string]struct{ old, text, want string }{
+var (
+	two         = "def a():\n    x = 1\n    return x\n\n\ndef b():\n    x = 1\n    return x\n"
+	placedCases = map[string]struct{ old, text, want string }{
 		"shifted indentation": {
 			"class A:\n    def f(self):\n        return 1\n",
 			block("f", "def f(self):\n    return 1\n", "def f(self):\n    y = 2\n    return y\n"),
@@ -106,12 +105,12 @@ func TestPlaced(t *testing.T) {
 		"sql comment looks like a header": {
 			"-- one\nx\n", diffOf("f", "@@ -1,2 +1,2 @@\n--- one\n+-- two\n x\n"), "-- two\nx\n",
 		},
-		"literal replacement": {"a\n", edits(t, "f", "a", `$1 ${0} \1 &amp; \n`), "$1 ${0} \\1 &amp; \\n\n"},
+		"literal replacement": {"a\n", edits("f", "a", `$1 ${0} \1 &amp; \n`), "$1 ${0} \\1 &amp; \\n\n"},
 		"edit inside a CRLF line": {
-			"a b\r\nc\r\n", edits(t, "f", "b", "x\ny"), "a x\r\ny\r\nc\r\n",
+			"a b\r\nc\r\n", edits("f", "b", "x\ny"), "a x\r\ny\r\nc\r\n",
 		},
 		"several lines in a CRLF file": {
-			"a\r\nb\r\nc\r\n", edits(t, "f", "a\nb\n", "A\nB\nBB\n"), "A\r\nB\r\nBB\r\nc\r\n",
+			"a\r\nb\r\nc\r\n", edits("f", "a\nb\n", "A\nB\nBB\n"), "A\r\nB\r\nBB\r\nc\r\n",
 		},
 		"cline markers": {
 			"a\nb\n", "f\n------- SEARCH\na\n=======\nA\n+++++++ REPLACE\n", "A\nb\n",
@@ -127,7 +126,13 @@ func TestPlaced(t *testing.T) {
 		"latin-1 line moved by a diff": {
 			"caf\xe9\nb\n", diffOf("f", "@@ -1,2 +1,2 @@\n-caf\xe9\n-b\n+b\n+caf\xe9\n"), "b\ncaf\xe9\n",
 		},
-	} {
+	}
+)
+
+// TestPlaced is the table of placements that are right.
+func TestPlaced(t *testing.T) {
+	t.Parallel()
+	for name, c := range placedCases {
 		got, _, err := tree{"f": c.old}.apply(c.text, patch.Options{Targets: []string{"f"}})
 		require.NoError(t, err, name)
 		require.Equal(t, c.want, got["f"], name)
@@ -141,7 +146,7 @@ func TestNotPlaced(t *testing.T) {
 		"stale middle":            {"a\nb\nc\n", block("f", "a\nX\nc\n", "q\n"), patch.ReasonNoMatch, "b"},
 		"part of a line in block": {"foo bar\n", block("f", "bar\n", "baz\n"), patch.ReasonNoMatch, "foo bar"},
 		"two places":              {"x\ny\nx\n", block("f", "x\n", "z\n"), patch.ReasonAmbiguous, "1, 3"},
-		"two places in one line":  {"x x\n", edits(t, "f", "x", "y"), patch.ReasonAmbiguous, "2 times"},
+		"two places in one line":  {"x x\n", edits("f", "x", "y"), patch.ReasonAmbiguous, "2 times"},
 		"two tolerant places":     {"  x\n    x\n", block("f", "x\n", "z\n"), patch.ReasonAmbiguous, "1, 2"},
 		"header points at none":   {"x\ny\nx\n", diffOf("f", "@@ -2 +2 @@\n-x\n+z\n"), patch.ReasonAmbiguous, "1, 3"},
 		"indentation unclear": {
@@ -153,7 +158,7 @@ func TestNotPlaced(t *testing.T) {
 		"encoding, whole":  {"caf\xe9\nb\n", "```text f\ncafe\nB\n```\n", patch.ReasonEncoding, ""},
 		"elided search":    {"a\nb\nc\nd\n", block("f", "a\n...\nd\n", "z\n"), patch.ReasonNoMatch, ""},
 		"second hunk":      {"a\nb\n", diffOf("f", "@@\n-a\n+A\n@@\n-q\n+Q\n"), patch.ReasonNoMatch, "Hunk 1 matched"},
-		"empty search":     {"a\n", edits(t, "f", "", "b"), patch.ReasonNoContext, ""},
+		"empty search":     {"a\n", edits("f", "", "b"), patch.ReasonNoContext, ""},
 		"only blank lines": {"a\n\nb\n\n", block("f", "\n", "x\n"), patch.ReasonNoContext, ""},
 	} {
 		_, _, err := tree{"f": c.old}.apply(c.text, patch.Options{Targets: []string{"f"}})
@@ -182,7 +187,7 @@ func TestPlacedFileNames(t *testing.T) {
 	t.Parallel()
 	base := tree{"src/pkg/a.py": "x\n", "src/b.py": "y\n", "lib/b.py": "y\n"}
 	for _, name := range []string{"a.py", "pkg/a.py", "src/pkg/a.py", "repo/src/pkg/a.py", "./src/pkg/a.py"} {
-		for _, text := range []string{block(name, "x\n", "z\n"), diffOf(name, "@@ -1 +1 @@\n-x\n+z\n"), edits(t, name, "x", "z")} {
+		for _, text := range []string{block(name, "x\n", "z\n"), diffOf(name, "@@ -1 +1 @@\n-x\n+z\n"), edits(name, "x", "z")} {
 			got, _, err := base.apply(text, patch.Options{})
 			require.NoError(t, err, text)
 			require.Equal(t, "z\n", got["src/pkg/a.py"], text)

@@ -111,7 +111,7 @@ func (r *diffReader) read() error {
 				return err
 			}
 		case strings.HasPrefix(line, "--- ") || strings.HasPrefix(line, "+++ "):
-			if err := r.plainFile(); err != nil {
+			if err := r.plainFile(File{Op: OpModify}); err != nil {
 				return err
 			}
 		case strings.HasPrefix(line, "@@"):
@@ -168,11 +168,22 @@ func (r *diffReader) gitFile(line string) error {
 	} else if f.Path != "" {
 		f.Path = r.target(&f, f.Path)
 	}
-	r.files = append(r.files, f)
-	if r.at < len(r.lines) && bytes.HasPrefix(r.lines[r.at], []byte("--- ")) {
-		return r.plainFile()
+	if r.continues(&f) {
+		return r.plainFile(f)
 	}
+	r.files = append(r.files, f)
 	return nil
+}
+
+// continues says whether the --- and +++ lines that follow a git header are
+// about the same file.
+func (r *diffReader) continues(f *File) bool {
+	if r.at >= len(r.lines) || !bytes.HasPrefix(r.lines[r.at], []byte("--- ")) {
+		return false
+	}
+	from := r.name(string(r.lines[r.at][4:]))
+	from, _ = cutSide(from)
+	return f.MoveTo == "" || from == "/dev/null" || r.a.names.existing(from, true) == f.Path
 }
 
 // gitPath takes the new path from "a/x b/x".
@@ -235,8 +246,9 @@ func (f *File) header(key, value string) error {
 	return err
 }
 
-// plainFile reads "--- old" and "+++ new", either of which may be missing.
-func (r *diffReader) plainFile() error {
+// plainFile reads "--- old" and "+++ new", either of which may be missing. f
+// holds what git's own header said before.
+func (r *diffReader) plainFile(f File) error {
 	var from, to string
 	if s, ok := strings.CutPrefix(string(r.lines[r.at]), "--- "); ok {
 		from = r.name(strings.TrimSuffix(s, "\r"))
@@ -247,10 +259,6 @@ func (r *diffReader) plainFile() error {
 			to = r.name(strings.TrimSuffix(s, "\r"))
 			r.at++
 		}
-	}
-	f := File{Op: OpModify}
-	if n := len(r.files); n > 0 && r.gitAbove() {
-		f, r.files = r.files[n-1], r.files[:n-1]
 	}
 	switch {
 	case from == "/dev/null" && to == "/dev/null":
@@ -269,18 +277,6 @@ func (r *diffReader) plainFile() error {
 	}
 	r.files = append(r.files, f)
 	return nil
-}
-
-// gitAbove says whether the last file is a git header that still waits for its
-// hunks.
-func (r *diffReader) gitAbove() bool {
-	f := &r.files[len(r.files)-1]
-	for i := r.at - 1; i >= 0 && i >= r.at-8; i-- {
-		if bytes.HasPrefix(r.lines[i], []byte("diff --git ")) {
-			return len(f.Hunks) == 0
-		}
-	}
-	return false
 }
 
 // target maps a written name; edits of existing files may leave folders out.

@@ -118,7 +118,7 @@ func TestShapesOfCode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := project(t, map[string]string{"m.py": c.source, "test_m.py": c.test})
-			fixes, report := propose(t, python, repair.RunnerPytest, repair.Request{Dir: dir})
+			fixes, report := propose(t, python, repair.RunnerPytest, repair.Request{Dir: dir, Limit: 1})
 			require.NotEmpty(t, fixes, "%+v", report)
 			require.Contains(t, string(fixes[0].New), c.want, "first fix: %s", fixes[0].Reason)
 		})
@@ -147,7 +147,7 @@ func TestHostileCandidates(t *testing.T) {
 			mark := filepath.Base(t.TempDir()) + t.Name()
 			dir := project(t, map[string]string{"calc.py": source, "test_calc.py": addTest, "keep/data.txt": "kept"})
 			before := tree(t, dir)
-			fixes, report := propose(t, python, repair.RunnerPytest, repair.Request{Dir: dir}, "NEXUS_TEST_MARK="+mark)
+			fixes, report := propose(t, python, repair.RunnerPytest, repair.Request{Dir: dir, Limit: 1}, "NEXUS_TEST_MARK="+mark)
 			require.NotEmpty(t, fixes, "%+v", report)
 			require.Contains(t, string(fixes[0].New), "return a + b", "first fix: %s", fixes[0].Reason)
 			require.Equal(t, before, tree(t, dir), "the tree is as it was")

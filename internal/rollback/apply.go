@@ -172,6 +172,9 @@ func (s *session) plan(changes []run.Change, guard guard) ([]edit, error) {
 		}
 		edits = append(edits, e)
 	}
+	if err := nested(seen); err != nil {
+		return nil, err
+	}
 	if len(drifted) > 0 {
 		return nil, &Error{Kind: KindDrift, Paths: drifted, Detail: "changed since the snapshot; nothing was written"}
 	}

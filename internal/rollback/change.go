@@ -37,6 +37,11 @@ func CheckChanges(changes []run.Change) error {
 		}
 		paths[c.Path] = true
 	}
+	return nested(paths)
+}
+
+// nested refuses a path that is to be a file and a folder at once.
+func nested(paths map[string]bool) error {
 	for p := range paths {
 		for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
 			if paths[dir] {
@@ -111,6 +116,9 @@ func (m Manifest) With(changes []run.Change, size func(sha256 string) int64) (Ma
 		if err := addFolders(next, actual); err != nil {
 			return Manifest{}, err
 		}
+	}
+	if err := nested(touched); err != nil {
+		return Manifest{}, err
 	}
 	out := m
 	out.Entries = make([]Entry, 0, len(next))

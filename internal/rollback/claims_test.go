@@ -148,6 +148,25 @@ func TestClaimsOfOtherHostsAndBoots(t *testing.T) {
 	requireBusy(t, err, "r1", false)
 }
 
+// TestOtherPathToTheSameFolder is what a bind mount makes: no path says that
+// one folder lies in the other, but the inodes do.
+func TestOtherPathToTheSameFolder(t *testing.T) {
+	t.Parallel()
+	above, top := Inode{1, 2}, Inode{1, 1}
+	x := Claim{Dir: "/a/p", Inode: Inode{1, 3}, Ancestors: []Inode{above, top}}
+	for name, y := range map[string]Claim{
+		"same":      {Dir: "/mnt/p", Inode: x.Inode},
+		"enclosing": {Dir: "/mnt", Inode: above},
+		"nested":    {Dir: "/mnt/p/sub", Inode: Inode{1, 9}, Ancestors: []Inode{{1, 8}, x.Inode}},
+	} {
+		require.True(t, x.touches(y), name)
+		require.True(t, y.touches(x), name)
+		y.Boot = "earlier"
+		require.False(t, x.touches(y), "inodes of another boot say nothing")
+	}
+	require.False(t, x.touches(Claim{Dir: "/a/p2", Inode: Inode{1, 4}, Ancestors: []Inode{above, top}}), "a neighbour")
+}
+
 func TestDamagedRegistryIsNeverEmpty(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "x", "[]", `{"v":2}`, `{"claims":[]}`, "\x00\x00"} {
@@ -194,7 +213,7 @@ func TestClaimsPath(t *testing.T) {
 	t.Setenv("HOME", "/home/u")
 	p, err = ClaimsPath()
 	require.NoError(t, err)
-	require.Equal(t, "/home/u/.local/state/nexus-claims.json", p)
+	require.Equal(t, "/home/user/.local/state/nexus-claims.json", p)
 }
 
 func TestLock(t *testing.T) {

@@ -41,6 +41,7 @@ type job struct {
 	Base     []byte
 	FileSize uint64
 	UID      int
+	Umask    int
 }
 
 // child runs one job in a process of its own.
@@ -197,7 +198,7 @@ func TestKilledTwice(t *testing.T) {
 			probe, changes, _ := drill(t)
 			probe.kill(job{Op: "apply", Changes: changes}, first)
 			for i, point := range probe.points(job{Op: op, Changes: changes}) {
-				if i%5 != 0 {
+				if i%9 != 0 {
 					continue
 				}
 				t.Run(first+"/"+op+"/"+point, func(t *testing.T) {
@@ -211,4 +212,15 @@ func TestKilledTwice(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestUmaskDoesNotChangeTheTree: the hash of a candidate is known before it is
+// written.
+func TestUmaskDoesNotChangeTheTree(t *testing.T) {
+	t.Parallel()
+	b, changes, next := drill(t)
+	out, state := b.child(job{Op: "apply", Changes: changes, Umask: 0o077})
+	require.True(t, state.Success(), out)
+	require.Equal(t, next.Hash(), b.hash())
+	b.restored()
 }

@@ -92,25 +92,20 @@ func (p Project) takeBack(ctx context.Context, base Manifest, blobs Blobs, repor
 	if _, err := s.tree.settle(s.j.history, p.Saved); err != nil {
 		return err
 	}
+	if err := s.removeCreated(ctx, base, report); err != nil {
+		return err
+	}
 	plan, err := s.planRestore(ctx, base)
 	if err != nil {
 		return err
 	}
-	if len(plan.edits) > 0 {
-		if err := s.carryRestore(ctx, base, plan, report); err != nil {
-			return err
-		}
+	if err := s.carryRestore(ctx, base, plan.edits, report); err != nil {
+		return err
 	}
 	for _, q := range plan.conflicts {
 		if err := s.conflict(ctx, base, q, report); err != nil {
 			return err
 		}
-	}
-	if err := s.dropDirs(slices.DeleteFunc(s.j.dirs(), func(d string) bool {
-		_, there := base.Lookup(d)
-		return there
-	})); err != nil {
-		return &Error{Kind: KindUnproven, Err: err}
 	}
 	for _, b := range s.j.batches {
 		if err := s.j.close(b); err != nil {
@@ -118,6 +113,27 @@ func (p Project) takeBack(ctx context.Context, base Manifest, blobs Blobs, repor
 		}
 	}
 	return s.displaced(report)
+}
+
+// removeCreated takes the run's own files and folders away before anything is
+// put back: one of the folders may stand where the base has a file.
+func (s *session) removeCreated(ctx context.Context, base Manifest, report *Report) error {
+	plan, err := s.planRestore(ctx, base)
+	if err != nil {
+		return err
+	}
+	removals := slices.DeleteFunc(plan.edits, func(e edit) bool { return !e.To.absent() })
+	if err := s.carryRestore(ctx, base, removals, report); err != nil {
+		return err
+	}
+	dirs := slices.DeleteFunc(s.j.dirs(), func(d string) bool {
+		e, there := base.Lookup(d)
+		return there && e.Type == TypeDir
+	})
+	if err := s.dropDirs(dirs); err != nil {
+		return &Error{Kind: KindUnproven, Err: err}
+	}
+	return nil
 }
 
 // restorePlan is what a look at every journalled path found.
@@ -202,8 +218,11 @@ func decide(now found, want content, known []content) (edit, verdict) {
 
 // carryRestore records and makes the edits. A path that the user edits in this
 // very moment becomes a conflict.
-func (s *session) carryRestore(ctx context.Context, base Manifest, plan restorePlan, report *Report) error {
-	b := &batch{Kind: restoring, Edits: plan.edits}
+func (s *session) carryRestore(ctx context.Context, base Manifest, edits []edit, report *Report) error {
+	if len(edits) == 0 {
+		return nil
+	}
+	b := &batch{Kind: restoring, Edits: edits}
 	if err := s.j.begin(b); err != nil {
 		return err
 	}

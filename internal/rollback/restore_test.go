@@ -41,12 +41,12 @@ func TestRestoreKeepsWhatTheUserDid(t *testing.T) {
 			require.Equal(t, "user\n", b.read(p), p)
 		}
 		for _, p := range []string{"edited.py", "removed.py", "replaced.py", "deleted.py"} {
-			require.Equal(t, "1\n", b.saved(p), p)
+			require.Equal(t, "1\n", b.saved("base/"+p), p)
 		}
 		require.Equal(t, "1\n", b.read("ours.py"))
 		require.NoFileExists(t, filepath.Join(b.Dir, "removed.py"))
 		require.NoDirExists(t, filepath.Join(b.Dir, "made/by"))
-		require.NoFileExists(t, filepath.Join(b.Saved, "created.py"), "it has no base")
+		require.NoFileExists(t, filepath.Join(b.Saved, "base/created.py"), "it has no base")
 	}
 }
 
@@ -99,6 +99,8 @@ func (b *bundle) begun(changes ...run.Change) (*session, *batch, map[string][]by
 	require.NoError(b.t, err)
 	s, err := b.start(b.blobs)
 	require.NoError(b.t, err)
+	_, err = s.tree.settle(s.j.history, b.Saved)
+	require.NoError(b.t, err)
 	batch, err := s.prepare(b.t.Context(), changes, guard{})
 	require.NoError(b.t, err)
 	return s, batch, contents
@@ -128,6 +130,89 @@ func TestEditBetweenLookAndSwap(t *testing.T) {
 	}
 }
 
+// TestDriftWhileRollingForward is a redelivered apply that meets an edit of the
+// user: what the killed call had written goes as well.
+func TestDriftWhileRollingForward(t *testing.T) {
+	t.Parallel()
+	b := setup(t, files{"a.py": "1\n", "b.py": "1\n", "c.py": "1\n"})
+	changes := []run.Change{b.modify("a.py", "2\n"), b.modify("b.py", "2\n"), b.del("c.py"), b.create("n/n.py", "n\n")}
+	b.kill(job{Op: "apply", Changes: changes}, "rollback.swap.after:1")
+	require.Equal(t, "2\n", b.read("a.py"))
+	s, batch, contents := b.begun(changes...)
+	b.write(files{"b.py": "user\n"})
+	requireKind(t, s.finish(t.Context(), batch, contents), KindDrift)
+	require.NoError(t, s.close())
+	require.Equal(t, []string{"b.py"}, b.base.Differs(b.scan()))
+	require.Equal(t, "user\n", b.read("b.py"))
+
+	b.write(files{"b.py": "1\n"})
+	b.kill(job{Op: "apply", Changes: changes}, "rollback.swap.after:1")
+	b.write(files{"b.py": "user\n"})
+	requireKind(t, b.apply(changes...), KindDrift)
+	require.Equal(t, []string{"b.py"}, b.base.Differs(b.scan()))
+}
+
+// TestProofReadsTheDisk hands the proof a tree that was not restored.
+func TestProofReadsTheDisk(t *testing.T) {
+	t.Parallel()
+	b := setup(t, files{"a.py": "1\n", "b.py": "1\n"})
+	require.NoError(t, b.apply(b.modify("a.py", "2\n"), b.create("n.py", "n\n")))
+	b.write(files{"b.py": "user\n"})
+	h, err := readHistory(b.Journal)
+	require.NoError(t, err)
+	var r Report
+	err = b.prove(t.Context(), b.base, h, &r)
+	requireKind(t, err, KindUnproven)
+	require.ErrorContains(t, err, "a.py, n.py")
+	require.Equal(t, []string{"b.py"}, r.Foreign)
+	require.Equal(t, b.hash(), r.After)
+}
+
+// TestEditInTheMomentOfRestore is an edit between restore's look and its swap.
+func TestEditInTheMomentOfRestore(t *testing.T) {
+	t.Parallel()
+	for _, plain := range []bool{false, true} {
+		b := setup(t, files{"a.py": "1\n", "d.py": "1\n"})
+		b.plain = plain
+		require.NoError(t, b.apply(b.modify("a.py", "2\n"), b.create("n.py", "2\n"), b.del("d.py")))
+		s, err := b.start(b.blobs)
+		require.NoError(t, err)
+		plan, err := s.planRestore(t.Context(), b.base)
+		require.NoError(t, err)
+		require.Len(t, plan.edits, 3)
+		b.write(files{"a.py": "user\n", "n.py": "user\n", "d.py": "user\n"})
+		var r Report
+		require.NoError(t, s.carryRestore(t.Context(), b.base, plan.edits, &r))
+		require.NoError(t, s.close())
+		require.ElementsMatch(t, []string{"a.py", "n.py", "d.py"}, r.Conflicts)
+		require.Empty(t, r.Restored)
+		for _, p := range []string{"a.py", "n.py", "d.py"} {
+			require.Equal(t, "user\n", b.read(p))
+		}
+		require.Len(t, b.scan().Entries, 3, "nothing else is left")
+	}
+}
+
+// TestWriteThroughAnOpenFile is a program that opened the file before the swap
+// and writes to it afterwards.
+func TestWriteThroughAnOpenFile(t *testing.T) {
+	t.Parallel()
+	b := setup(t, files{"log.txt": "1\n"})
+	f, err := os.OpenFile(filepath.Join(b.Dir, "log.txt"), os.O_WRONLY|os.O_APPEND, 0)
+	require.NoError(t, err)
+	s, batch, contents := b.begun(b.modify("log.txt", "2\n"))
+	swapped, err := s.swapAll(t.Context(), batch.Edits, contents)
+	require.NoError(t, err)
+	_, err = f.WriteString("user\n")
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	requireKind(t, s.verify(batch, batch.Edits), KindDrift)
+	require.NoError(t, s.unswapAll(batch.Edits, swapped))
+	require.NoError(t, s.close())
+	require.Equal(t, "1\nuser\n", b.read("log.txt"))
+	require.Equal(t, []string{"log.txt"}, b.restore().Conflicts)
+}
+
 // TestKilledBeforeTheLook stops between the exchange of two names and the look
 // at what came out, which was the user's edit.
 func TestKilledBeforeTheLook(t *testing.T) {
@@ -152,7 +237,7 @@ func TestKilledBeforeTheLook(t *testing.T) {
 		require.Equal(t, []string{"a.py", "d.py"}, r.Conflicts)
 		require.Equal(t, "user\n", b.read("a.py"))
 		require.Equal(t, "user too\n", b.read("d.py"))
-		require.Equal(t, "1\n", b.saved("a.py"))
+		require.Equal(t, "1\n", b.saved("base/a.py"))
 		require.Equal(t, b.hash(), r.After)
 		require.Len(t, b.scan().Entries, 2, "nothing else is left")
 
@@ -166,8 +251,8 @@ func TestKilledBeforeTheLook(t *testing.T) {
 		r = b.restore()
 		require.Equal(t, []string{"a.py", "d.py"}, r.Conflicts)
 		require.Equal(t, "again\n", b.read("a.py"))
-		require.Equal(t, "user\n", b.saved("a.py.yours"))
-		require.Equal(t, "user too\n", b.saved("d.py.yours"))
+		require.Equal(t, "user\n", b.saved("yours/a.py"))
+		require.Equal(t, "user too\n", b.saved("yours/d.py"))
 		require.Len(t, b.scan().Entries, 2)
 	}
 }
@@ -181,7 +266,18 @@ func TestFolderReplacedByALink(t *testing.T) {
 	r := b.restore()
 	require.Equal(t, []string{"pkg/a.py"}, r.Conflicts)
 	require.Equal(t, "2\n", b.read("other/a.py"), "never written through a link that was no link")
-	require.Equal(t, "1\n", b.saved("pkg/a.py"))
+	require.Equal(t, "1\n", b.saved("base/pkg/a.py"))
+}
+
+// TestFolderWhereAFileWas is a file that a first candidate deletes and a second
+// one makes a folder of.
+func TestFolderWhereAFileWas(t *testing.T) {
+	t.Parallel()
+	b := setup(t, files{"a": "1\n", "b.py": "1\n"})
+	require.NoError(t, b.apply(b.del("a")))
+	require.NoError(t, b.apply(b.create("a/b/c.py", "2\n"), b.modify("b.py", "2\n")))
+	b.write(files{"a/b/__pycache__/c.pyc": "cache"})
+	b.restored()
 }
 
 func TestAttributesAndOwnerStay(t *testing.T) {

@@ -140,29 +140,89 @@ func TestATimerIsAwaitedAtItsMoment(t *testing.T) {
 	require.False(t, r.State.Waits(1))
 }
 
+// applied3 is a run whose three candidates of the first attempt wait for the test.
+func applied3(t *testing.T) (*runtest.Run, []run.Candidate) {
+	t.Helper()
+	r := opened(t, nil)
+	tell(t, r, run.Fact{Answer: &run.Answer{Snapshot: &run.SnapshotAnswer{Tree: runtest.Tree("origin")}}})
+	tell(t, r, run.Fact{Answer: &run.Answer{Test: &run.TestAnswer{
+		Results: []run.TestResult{{Verdict: runtest.Verdict(run.VerdictFailed, "tree-origin", 5)}},
+	}}})
+	tell(t, r, run.Fact{Answer: &run.Answer{Debug: &run.DebugAnswer{Proposals: []run.Proposal{{Text: run.Ref{SHA256: "p"}}}}}})
+	cs := []run.Candidate{runtest.Candidate(0, "A"), runtest.Candidate(1, "B"), runtest.Candidate(2, "C")}
+	tell(t, r, run.Fact{Answer: &run.Answer{Validate: &run.ValidateAnswer{Accepted: cs}}})
+	for i := range cs {
+		tree := runtest.Tree(cs[i].Note)
+		cs[i].Tree = &tree
+	}
+	tell(t, r, run.Fact{Answer: &run.Answer{Apply: &run.ApplyAnswer{Candidates: cs}}})
+	return r, cs
+}
+
 // Two verdicts on one candidate that disagree are no approval.
 func TestOfTwoVerdictsTheRedOneCounts(t *testing.T) {
 	t.Parallel()
 	for _, kinds := range [][2]run.VerdictKind{
 		{run.VerdictPassed, run.VerdictFailed}, {run.VerdictFailed, run.VerdictPassed},
 	} {
-		r := opened(t, func(task *run.Task) { task.Sources = []run.Source{run.SourceEngine} })
-		tell(t, r, run.Fact{Answer: &run.Answer{Snapshot: &run.SnapshotAnswer{Tree: runtest.Tree("origin")}}})
-		tell(t, r, run.Fact{Answer: &run.Answer{Test: &run.TestAnswer{
-			Results: []run.TestResult{{Verdict: runtest.Verdict(run.VerdictFailed, "tree-origin", 1)}},
-		}}})
-		tell(t, r, run.Fact{Answer: &run.Answer{Debug: &run.DebugAnswer{Proposals: []run.Proposal{{Text: run.Ref{SHA256: "p"}}}}}})
-		c, tree := runtest.Candidate(0, "fix"), runtest.Tree("fix")
-		tell(t, r, run.Fact{Answer: &run.Answer{Validate: &run.ValidateAnswer{Accepted: []run.Candidate{c}}}})
-		c.Tree = &tree
-		tell(t, r, run.Fact{Answer: &run.Answer{Apply: &run.ApplyAnswer{Candidates: []run.Candidate{c}}}})
+		r, cs := applied3(t)
 		var out run.TestAnswer
 		for _, k := range kinds {
-			out.Results = append(out.Results, run.TestResult{Candidate: c.Hash, Verdict: runtest.Verdict(k, tree.Hash, 1)})
+			out.Results = append(out.Results, run.TestResult{Candidate: cs[0].Hash, Verdict: runtest.Verdict(k, cs[0].Tree.Hash, 1)})
 		}
 		tell(t, r, run.Fact{Answer: &run.Answer{Test: &out}})
-		require.Equal(t, run.StatusPytestFail, r.State.Last().Status)
+		require.Equal(t, run.StatusPytestFail, r.State.Attempts[0].Status)
 	}
+}
+
+// The next base breaks nothing that was green, has the fewest red tests, and
+// the lowest rank; a test that is not reported any more is not green.
+func TestTheNextBase(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		counts [3]run.Counts
+		base   string
+	}{
+		"fewest red":                {[3]run.Counts{{Failed: 3}, {Failed: 2}, {Failed: 4}}, "tree-B"},
+		"lowest rank":               {[3]run.Counts{{Failed: 2}, {Failed: 2}, {Failed: 2}}, "tree-A"},
+		"nothing newly red":         {[3]run.Counts{{Failed: 1, Broken: 1}, {Failed: 4}, {Failed: 5}}, "tree-B"},
+		"nothing missing":           {[3]run.Counts{{Failed: 1, Missing: 9}, {Failed: 1, Broken: 1}, {Failed: 5}}, "tree-C"},
+		"missing counts as red":     {[3]run.Counts{{Failed: 1, Missing: 9}, {Failed: 2, Missing: 2}, {Failed: 3, Broken: 3}}, "tree-C"},
+		"missing counts as red too": {[3]run.Counts{{Failed: 1, Missing: 9}, {Failed: 2, Missing: 2}, {Failed: 5, Broken: 3}}, "tree-B"},
+	} {
+		r, cs := applied3(t)
+		var out run.TestAnswer
+		for i, counts := range c.counts {
+			v := runtest.Verdict(run.VerdictFailed, cs[i].Tree.Hash, 0)
+			v.Counts = counts
+			out.Results = append(out.Results, run.TestResult{Rank: i, Candidate: cs[i].Hash, Verdict: v})
+		}
+		tell(t, r, run.Fact{Answer: &run.Answer{Test: &out}})
+		require.Equal(t, c.base, r.State.Base.Hash, name)
+		require.Equal(t, c.base, r.State.Evidence.Tree, name)
+	}
+}
+
+// A request quotes at most twenty refusals, the newest.
+func TestRefusalsInARequestAreBounded(t *testing.T) {
+	t.Parallel()
+	r := opened(t, func(task *run.Task) {
+		task.Sources, task.Limits.DebugAttempts = []run.Source{run.SourceModel}, 50
+	})
+	tell(t, r, run.Fact{Answer: &run.Answer{Snapshot: &run.SnapshotAnswer{Tree: runtest.Tree("origin")}}})
+	tell(t, r, run.Fact{Answer: &run.Answer{Test: &run.TestAnswer{
+		Results: []run.TestResult{{Verdict: runtest.Verdict(run.VerdictFailed, "tree-origin", 1)}},
+	}}})
+	for i := range 25 {
+		name := string(rune('a' + i))
+		tell(t, r, run.Fact{Answer: &run.Answer{Debug: &run.DebugAnswer{Proposals: []run.Proposal{{Text: run.Ref{SHA256: name}}}}}})
+		tell(t, r, run.Fact{Answer: &run.Answer{Validate: &run.ValidateAnswer{
+			Rejected: []run.Rejection{{Gate: "tamper", Reason: name, Status: run.StatusGateFail}},
+		}}})
+	}
+	_, ask := r.Pending()
+	require.Len(t, ask.Debug.Rejected, 20)
+	require.Equal(t, "y", ask.Debug.Rejected[19].Reason)
 }
 
 func TestExitStatus(t *testing.T) {
@@ -171,4 +231,85 @@ func TestExitStatus(t *testing.T) {
 	require.Equal(t, 2, run.NeedsHumanReview.Exit())
 	require.Equal(t, 1, run.Failed.Exit())
 	require.Equal(t, 1, run.Terminal("UNKNOWN").Exit())
+}
+
+// A log that skipped a reviewer, whoever wrote it, leads to no approval.
+func TestADeliveryThatNobodyAllowedIsNoApproval(t *testing.T) {
+	t.Parallel()
+	for _, skipped := range []run.By{"guardian", "policy"} {
+		skip := func(run.Fact) *run.Fact { return nil }
+		object := func(f run.Fact) *run.Fact {
+			word := *f.Answer.Review
+			word.Word = run.WordReject
+			f.Answer = &run.Answer{Review: &word}
+			return &f
+		}
+		for name, change := range map[string]func(run.Fact) *run.Fact{"without": skip, "against": object} {
+			end := endOfHeal(t, skipped, change)
+			require.Equal(t, run.NeedsHumanReview, end.State, "%s %s", name, skipped)
+		}
+	}
+}
+
+// endOfHeal is the end of an approved run whose log has other facts by one
+// worker.
+func endOfHeal(t *testing.T, by run.By, change func(run.Fact) *run.Fact) run.Ended {
+	t.Helper()
+	r := scenarioRuns(t, "heal")[0]
+	s := run.State{ID: r.ID}
+	for _, e := range r.Log {
+		if _, ok := e.Command.(run.Ended); ok {
+			return decided(t, run.FoldFact(s, *e.Fact))
+		}
+		if e.Fact != nil && e.Fact.By == by {
+			e.Fact = change(*e.Fact)
+		}
+		var err error
+		s, err = run.Fold(s, e)
+		require.NoError(t, err)
+	}
+	return run.Ended{}
+}
+
+func decided(t *testing.T, s run.State) run.Ended {
+	t.Helper()
+	s.Pending = nil // the ask of the step that was skipped
+	cmds := run.Decide(s)
+	require.Len(t, cmds, 1)
+	end, ok := cmds[0].(run.Ended)
+	require.True(t, ok, "%T", cmds[0])
+	return end
+}
+
+// States that grew from one state do not share what they added.
+func TestStatesDoNotShareTheirAttempts(t *testing.T) {
+	t.Parallel()
+	for _, s := range states(t) {
+		ask := func(feedback string) run.State {
+			next, err := run.Fold(s, run.Event{N: s.N + 1, Decider: 1, Command: run.Ask{
+				Worker: run.Debugger, Debug: &run.DebugInput{Attempt: len(s.Attempts) + 1, Feedback: feedback},
+			}})
+			require.NoError(t, err)
+			return next
+		}
+		one := ask("one")
+		before := text(one)
+		ask("another")
+		require.Equal(t, before, text(one))
+	}
+}
+
+// A worker that counts backwards gives no call back.
+func TestCallsAreNeverGivenBack(t *testing.T) {
+	t.Parallel()
+	calls := 1
+	r := opened(t, func(task *run.Task) { task.Limits.ModelCalls = &calls })
+	tell(t, r, run.Fact{Answer: &run.Answer{Snapshot: &run.SnapshotAnswer{Tree: runtest.Tree("origin")}}})
+	tell(t, r, run.Fact{Answer: &run.Answer{Test: &run.TestAnswer{
+		Results: []run.TestResult{{Verdict: runtest.Verdict(run.VerdictFailed, "tree-origin", 1)}},
+	}}})
+	tell(t, r, run.Fact{Failure: &run.Failure{Category: "invalid_output", Message: "cut off", Calls: -5}})
+	tell(t, r, run.Fact{Answer: &run.Answer{Debug: &run.DebugAnswer{Calls: -5, PromptTokens: -1, AnswerTokens: -1}}})
+	require.Zero(t, r.State.Calls)
+	require.Zero(t, r.State.PromptTokens+r.State.AnswerTokens)
 }

@@ -123,8 +123,12 @@ func (c *comparison) againstBase(base, got Evidence, flaky map[string]bool) {
 		}
 		known[id] = true
 		o, reported := base.Outcomes[id]
-		if !collected[id] && red(o) && reported {
+		switch {
+		case !collected[id] && reported && red(o):
 			c.wholeFile(id, got)
+			continue
+		case !collected[id] && reported && o == OutcomeSkipped && reportedIn(id, got):
+			// A file that skipped itself as a whole, and no longer does.
 			continue
 		}
 		c.oneTest(id, o, reported, got, declared)
@@ -170,6 +174,16 @@ func (c *comparison) wholeFile(id string, got Evidence) {
 		}
 	}
 	c.missing = append(c.missing, id)
+}
+
+// reportedIn reports whether any test of the file was reported.
+func reportedIn(file string, got Evidence) bool {
+	for id := range got.Outcomes {
+		if inFile(file, id) {
+			return true
+		}
+	}
+	return false
 }
 
 // unknownMustPass reports whether a test that is new now has to pass: its

@@ -1,6 +1,7 @@
 package run_test
 
 import (
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -25,8 +26,16 @@ func TestEveryLifeEnds(t *testing.T) {
 	require.Positive(t, approved, "no life was approved: the generator is of no use")
 }
 
-// FuzzLife is TestEveryLifeEnds for go test -fuzz.
+// FuzzLife is TestEveryLifeEnds for go test -fuzz; -fuzzminimizetime 1x keeps
+// it from spending its time on long lives.
 func FuzzLife(f *testing.F) {
+	for seed := range byte(8) {
+		source := rand.NewChaCha8([32]byte{seed})
+		life := make([]byte, 1<<16)
+		_, err := source.Read(life)
+		require.NoError(f, err)
+		f.Add(life)
+	}
 	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) { live(t).judge() }))
 }
 
@@ -111,8 +120,9 @@ func (l *life) judge() {
 
 func (l *life) judgeLimits() {
 	limits := l.r.State.Task.Limits
-	attempts, sentBack := map[int]bool{}, 0
+	attempts, sentBack, calls := map[int]bool{}, 0, 0
 	for _, e := range l.r.Log {
+		calls += callsOf(e.Fact)
 		ask, ok := e.Command.(run.Ask)
 		if !ok {
 			continue
@@ -134,8 +144,8 @@ func (l *life) judgeLimits() {
 	switch s := l.r.State; {
 	case len(attempts) > limits.DebugAttempts || len(s.Attempts) > limits.DebugAttempts:
 		l.Fatalf("%d attempts, the limit is %d", len(attempts), limits.DebugAttempts)
-	case limits.ModelCalls != nil && s.Calls > *limits.ModelCalls:
-		l.Fatalf("%d model calls, the limit is %d", s.Calls, *limits.ModelCalls)
+	case limits.ModelCalls != nil && max(calls, s.Calls) > *limits.ModelCalls:
+		l.Fatalf("%d model calls, counted as %d, the limit is %d", calls, s.Calls, *limits.ModelCalls)
 	case sentBack > limits.ReviewRounds:
 		l.Fatalf("%d review rounds, the limit is %d", sentBack, limits.ReviewRounds)
 	}
@@ -144,6 +154,19 @@ func (l *life) judgeLimits() {
 			l.Fatalf("attempt %d has status %q and err %q", a.N, a.Status, a.Err)
 		}
 	}
+}
+
+// callsOf is how many model calls a fact reports.
+func callsOf(f *run.Fact) int {
+	switch {
+	case f == nil:
+		return 0
+	case f.Failure != nil:
+		return max(f.Failure.Calls, 0)
+	case f.Answer != nil && f.Answer.Debug != nil:
+		return max(f.Answer.Debug.Calls, 0)
+	}
+	return 0
 }
 
 // judgeRequests checks that no source reads the same request in two attempts.

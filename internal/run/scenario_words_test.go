@@ -178,8 +178,9 @@ func applied(d *datadriven.TestData, ask run.Ask) *run.ApplyAnswer {
 		return out
 	}
 	for _, c := range ask.Apply.Candidates {
-		tree := runtest.Tree(c.Note)
-		c.Tree = &tree
+		if tree := runtest.Tree(c.Note); !d.HasArg("treeless") {
+			c.Tree = &tree
+		}
 		out.Candidates = append(out.Candidates, c)
 	}
 	return out

@@ -129,11 +129,11 @@ func holes(v reflect.Value) []func(reflect.Value) {
 	return out
 }
 
-// states are those of four lives: approved, refused and sent back, failed and
-// tried again, and cancelled while a writer was at work.
+// states are the different ones of the runs of some scenarios.
 func states(t *testing.T) []run.State {
 	t.Helper()
 	var out []run.State
+	seen := map[string]bool{}
 	for _, name := range []string{"deliver", "review", "model-failures", "stop", "end", "infrastructure"} {
 		for _, r := range scenarioRuns(t, name) {
 			s := run.State{ID: r.ID}
@@ -141,7 +141,10 @@ func states(t *testing.T) []run.State {
 				var err error
 				s, err = run.Fold(s, e)
 				require.NoError(t, err)
-				out = append(out, s)
+				if key := text(s); !seen[key] {
+					seen[key] = true
+					out = append(out, s)
+				}
 			}
 		}
 	}

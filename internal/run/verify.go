@@ -46,12 +46,12 @@ func Verify(id string, log []Event) ([]Diff, error) {
 		if err != nil {
 			return diffs, err
 		}
-		want, ok := expected(s, e)
+		want := expected(s, e)
 		same, err := sameCommand(want, e.Command)
 		if err != nil {
 			return diffs, fmt.Errorf("run: event %d: %w", e.N, err)
 		}
-		if !ok || !same {
+		if !same {
 			diffs = append(diffs, Diff{N: e.N, Decider: e.Decider, Logged: e.Command, Decided: want})
 		}
 		s = next
@@ -59,25 +59,24 @@ func Verify(id string, log []Event) ([]Diff, error) {
 	return diffs, nil
 }
 
-// expected is the command that belongs to the fact of e in state s, and
-// whether there is a reason for an event at all.
-func expected(s State, e Event) (Command, bool) {
+// expected is the command that belongs to the fact of e in state s; nil when
+// there is no reason for an event at all.
+func expected(s State, e Event) Command {
 	switch {
 	case s.N == 0:
-		return e.Command, true
+		return e.Command
 	case e.Fact == nil:
-		cmds := Decide(s)
-		if len(cmds) == 0 {
-			return nil, false
+		if cmds := Decide(s); len(cmds) > 0 {
+			return cmds[0]
 		}
-		return cmds[0], true
+		return nil
 	case e.Fact.Timer != "":
-		return Due{}, true
+		return Due{}
 	}
 	if cmds := Decide(FoldFact(s, *e.Fact)); len(cmds) > 0 {
-		return cmds[0], true
+		return cmds[0]
 	}
-	return Result{}, true
+	return Result{}
 }
 
 func sameCommand(a, b Command) (bool, error) {

@@ -34,7 +34,8 @@ type box struct {
 	diag     *bytes.Buffer
 	captured *capture
 	overflow chan struct{}
-	drained  chan error
+	drained  chan struct{}
+	drainErr error
 	level    Level
 	group    *cgroup
 }
@@ -51,11 +52,11 @@ func startInit(ctx context.Context, spec Spec, o *order, group *cgroup) (*box, e
 	if err != nil {
 		return nil, fmt.Errorf("%w: control: %w", ErrSetup, err)
 	}
-	ours, theirs := os.NewFile(uintptr(pair[0]), "control"), os.NewFile(uintptr(pair[1]), "control-init") //nolint:gosec // descriptors
+	ours, theirs := os.NewFile(uintptr(pair[0]), "control"), os.NewFile(uintptr(pair[1]), "control-init")
 	files = append(files, theirs)
 	b := &box{
 		control: ours, diag: new(bytes.Buffer), captured: newCapture(spec.Limits.KeepHead, spec.Limits.KeepTail),
-		overflow: make(chan struct{}), drained: make(chan error, 1), level: o.Level, group: group,
+		overflow: make(chan struct{}), drained: make(chan struct{}), level: o.Level, group: group,
 	}
 	stdin, err := stdinFile(spec.Stdin)
 	if err != nil {
@@ -84,7 +85,8 @@ func startInit(ctx context.Context, spec Spec, o *order, group *cgroup) (*box, e
 		return nil, errors.Join(err, ours.Close(), r.Close())
 	}
 	go func() {
-		b.drained <- drain(r, b.captured, spec.Log, spec.Limits.OutputBytes, func() { close(b.overflow) })
+		defer close(b.drained)
+		b.drainErr = drain(r, b.captured, spec.Log, spec.Limits.OutputBytes, func() { close(b.overflow) })
 	}()
 	return b, nil
 }
@@ -98,7 +100,7 @@ func stdinFile(data []byte) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := os.NewFile(uintptr(fd), "stdin") //nolint:gosec // a descriptor
+	f := os.NewFile(uintptr(fd), "stdin")
 	if _, err := f.Write(data); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -124,7 +126,9 @@ func (b *box) exec(ctx context.Context, pass []*os.File) error {
 	switch {
 	case err == nil:
 		return nil
-	case b.level != LevelThin:
+	case b.level != LevelThin && !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.ENOMEM):
+		// A machine that is short of something for a moment is no reason for
+		// less isolation.
 		return fmt.Errorf("%w: level %s: %w", ErrUnavailable, b.level, err)
 	default:
 		return fmt.Errorf("%w: %w", ErrSetup, err)
@@ -177,7 +181,9 @@ func (b *box) stop(done <-chan error) error {
 
 func (b *box) kill(done <-chan error) error {
 	b.sweep()
-	<-done
+	if err := <-done; err == nil {
+		return nil
+	}
 	return fmt.Errorf("%w: init did not end the process tree", ErrSetup)
 }
 
@@ -207,19 +213,16 @@ func (b *box) finish() error {
 	timer := time.NewTimer(drainTimeout)
 	defer timer.Stop()
 	select {
-	case err := <-b.drained:
-		b.drained <- nil
-		return err
+	case <-b.drained:
 	case <-timer.C:
 		// Somebody outside the tree holds the pipe; what came has been read.
 		_ = b.output.SetReadDeadline(time.Now())
-		err := <-b.drained
-		b.drained <- nil
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return nil
-		}
-		return err
+		<-b.drained
 	}
+	if errors.Is(b.drainErr, os.ErrDeadlineExceeded) {
+		return nil
+	}
+	return b.drainErr
 }
 
 // close releases everything; it may follow finish.

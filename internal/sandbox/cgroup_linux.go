@@ -26,6 +26,11 @@ type cgroup struct {
 // cgroupName carries the owner, like the name of a private folder.
 func cgroupName(priv private) string { return filepath.Base(priv.root) }
 
+// The hard bounds lie a little above the limits, so that the watchdog sees a
+// limit passed and ends the run, instead of a command that waits at the bound.
+func hardProcesses(l Limits) int64 { return int64(l.Processes) + 8 }
+func hardMemory(l Limits) int64    { return l.MemoryBytes + l.MemoryBytes/16 + 8<<20 }
+
 // newCgroup makes a cgroup below, or for version 2 beside, the one of this
 // process. It returns nil when none can be had (most users may not), and for
 // an empty name.
@@ -65,12 +70,12 @@ func newV1(name string, l Limits, mounts, paths map[string]string) *cgroup {
 		}
 		c.dirs = append(c.dirs, dir)
 	}
-	if put(c.dirs[0], "pids.max", int64(l.Processes)) != nil ||
-		put(c.dirs[1], "memory.limit_in_bytes", l.MemoryBytes) != nil {
+	if put(c.dirs[0], "pids.max", hardProcesses(l)) != nil ||
+		put(c.dirs[1], "memory.limit_in_bytes", hardMemory(l)) != nil {
 		return c.discard()
 	}
 	// Only where swap is accounted; without, there is mostly none.
-	_ = put(c.dirs[1], "memory.memsw.limit_in_bytes", l.MemoryBytes)
+	_ = put(c.dirs[1], "memory.memsw.limit_in_bytes", hardMemory(l))
 	return c
 }
 
@@ -79,8 +84,8 @@ func newV2(dir string, l Limits) *cgroup {
 		return nil
 	}
 	c := &cgroup{version: "v2", dirs: []string{dir}}
-	if put(dir, "pids.max", int64(l.Processes)) != nil ||
-		put(dir, "memory.max", l.MemoryBytes) != nil {
+	if put(dir, "pids.max", hardProcesses(l)) != nil ||
+		put(dir, "memory.max", hardMemory(l)) != nil {
 		return c.discard()
 	}
 	_ = put(dir, "memory.swap.max", 0)
@@ -132,7 +137,7 @@ func (c *cgroup) hit() string {
 }
 
 func count(path, key string) int64 {
-	b, err := os.ReadFile(path) //nolint:gosec // a control file
+	b, err := os.ReadFile(path)
 	if err != nil {
 		return 0
 	}

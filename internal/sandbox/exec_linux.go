@@ -92,8 +92,8 @@ func (l *launch) start() (int, error) {
 		return 0, err
 	}
 	_ = unix.Close(pipe[1])
-	l.errFD = uintptr(high)                              //nolint:gosec // descriptors are small and not negative
-	reader := os.NewFile(uintptr(pipe[0]), "exec-error") //nolint:gosec // as above
+	l.errFD = uintptr(high)
+	reader := os.NewFile(uintptr(pipe[0]), "exec-error")
 	defer func() { _ = reader.Close() }()
 
 	var full, old unix.Sigset_t
@@ -148,7 +148,7 @@ func forkExec(l *launch) (uintptr, syscall.Errno) {
 		_, _, errno = syscall.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(l.path)),
 			uintptr(unsafe.Pointer(l.argv)), uintptr(unsafe.Pointer(l.envp)))
 	}
-	msg := [2]uint32{step, uint32(errno)}
+	msg := [2]uint32{step, uint32(errno)} //nolint:gosec // an error number
 	_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, l.errFD, uintptr(unsafe.Pointer(&msg)), unsafe.Sizeof(msg))
 	for {
 		_, _, _ = syscall.RawSyscall(unix.SYS_EXIT_GROUP, 127, 0, 0)

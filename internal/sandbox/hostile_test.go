@@ -119,133 +119,6 @@ func TestExitAtTheTimeout(t *testing.T) {
 	})
 }
 
-func TestForkBombIsBounded(t *testing.T) {
-	each(t, func(t *testing.T, level sandbox.Level) {
-		res := py(t, level, `
-import os, time
-n = 0
-while n < 300:
-    try:
-        if os.fork() == 0:
-            time.sleep(30)
-            os._exit(0)
-    except OSError:
-        time.sleep(0.05)
-    n += 1
-time.sleep(30)
-`, limits(sandbox.Limits{Processes: 40}), timeout(15*time.Second))
-		require.Equal(t, sandbox.LimitProcesses, res.Limit)
-		require.False(t, res.Timeout)
-		require.Less(t, res.Seconds, 14.0)
-	})
-}
-
-// A bomb whose processes end at once, so that no list of them stays true.
-func TestCometsAreCaught(t *testing.T) {
-	each(t, func(t *testing.T, level sandbox.Level) {
-		m := marker(t, level)
-		start := time.Now()
-		res := py(t, level, `
-import os, sys
-sys.argv.append("`+m+`")
-while True:
-    if os.fork(): os._exit(0)
-`, timeout(10*time.Second))
-		// The command itself ends at once; what it left behind keeps moving.
-		require.Equal(t, 0, res.Exit)
-		require.Less(t, time.Since(start), 8*time.Second)
-		gone(t, m)
-	})
-}
-
-// Doubling is bounded by depth (at most 511 processes): an unbounded bomb in
-// this place once took the whole machine with it when a limit failed.
-func TestDoublingForksAreBounded(t *testing.T) {
-	each(t, func(t *testing.T, level sandbox.Level) {
-		res := sh(t, level, `b() { [ $1 -gt 0 ] && { b $(($1-1)) & b $(($1-1)) & }; sleep 20; }; b 8`, limits(sandbox.Limits{Processes: 100}), timeout(15*time.Second))
-		require.Equal(t, sandbox.LimitProcesses, res.Limit)
-	})
-}
-
-func TestMemoryOverSeveralChildren(t *testing.T) {
-	each(t, func(t *testing.T, level sandbox.Level) {
-		res := py(t, level, `
-import os, time
-for i in range(4):
-    if os.fork() == 0:
-        keep = bytearray(60 << 20)
-        for j in range(0, len(keep), 4096): keep[j] = 1
-        time.sleep(30)
-        os._exit(0)
-time.sleep(30)
-`, limits(sandbox.Limits{MemoryBytes: 150 << 20}))
-		require.Equal(t, sandbox.LimitMemory, res.Limit)
-		require.Greater(t, res.Usage.PeakBytes, int64(150<<20))
-	})
-}
-
-func TestSharedPagesCountOnce(t *testing.T) {
-	each(t, func(t *testing.T, level sandbox.Level) {
-		res := py(t, level, `
-import os, time
-keep = bytearray(60 << 20)
-for j in range(0, len(keep), 4096): keep[j] = 1
-kids = []
-for i in range(5):
-    pid = os.fork()
-    if pid == 0:
-        time.sleep(0.4)
-        os._exit(0)
-    kids.append(pid)
-for pid in kids: os.waitpid(pid, 0)
-`, limits(sandbox.Limits{MemoryBytes: 200 << 20}))
-		require.Empty(t, res.Limit)
-		require.Equal(t, 0, res.Exit, text(res))
-	})
-}
-
-func TestFileSizeAndCPULimits(t *testing.T) {
-	each(t, func(t *testing.T, level sandbox.Level) {
-		res := sh(t, level, `exec head -c 5000000 /dev/zero > big`, limits(sandbox.Limits{FileSize: 1 << 20}))
-		require.Equal(t, sandbox.LimitFileSize, res.Limit)
-		res = sh(t, level, `while :; do :; done`, limits(sandbox.Limits{CPU: time.Second}))
-		require.Equal(t, sandbox.LimitCPU, res.Limit)
-		require.False(t, res.Timeout)
-	})
-}
-
-// case A158.
-func TestEndlessOutputIsBounded(t *testing.T) {
-	each(t, func(t *testing.T, level sandbox.Level) {
-		res := sh(t, level, `echo first; yes`, limits(sandbox.Limits{OutputBytes: 4 << 20, KeepHead: 1000, KeepTail: 2000}))
-		require.Equal(t, sandbox.LimitOutput, res.Limit)
-		require.Len(t, res.Output.Head, 1000)
-		require.Len(t, res.Output.Tail, 2000)
-		require.Greater(t, res.Output.Total, int64(4<<20))
-		require.Equal(t, res.Output.Total-3000, res.Output.Dropped)
-		require.True(t, strings.HasPrefix(text(res), "first\ny\n"))
-	})
-}
-
-func TestOneHugeLineWithNULAndInvalidUTF8(t *testing.T) {
-	each(t, func(t *testing.T, level sandbox.Level) {
-		var log counter
-		res := sh(t, level, `head -c 50000000 /dev/zero; printf '\377\376end'`, func(s *sandbox.Spec) { s.Log = &log })
-		require.Empty(t, res.Limit)
-		require.Equal(t, int64(50000005), res.Output.Total)
-		require.Equal(t, int64(50000005), int64(log))
-		require.LessOrEqual(t, len(res.Output.Head)+len(res.Output.Tail), 1<<20)
-		require.Equal(t, "\uFFFD\uFFFDend", sandbox.Printable(res.Output.Tail))
-	})
-}
-
-type counter int64
-
-func (c *counter) Write(p []byte) (int, error) {
-	*c += counter(len(p))
-	return len(p), nil
-}
-
 func TestEnvironmentIsAllowListed(t *testing.T) {
 	t.Setenv("NEXUS_MODEL_API_KEY", "sk-very-secret")
 	for _, level := range levels(t) {
@@ -279,7 +152,7 @@ func TestFilesOutsideAreOutOfReach(t *testing.T) {
 cat `+secret+`; echo x > `+secret+`; echo x > `+outside+`/new; mkdir `+outside+`/sub; rm -f `+secret+`
 ln `+secret+` here; ln -s `+secret+` link; cat link; mv `+secret+` mine; `+chmod+`
 cat /etc/shadow; ls -a "$(getent passwd $(id -u) | cut -d: -f6)"/.ssh
-echo x > /usr/lib/nexus-test; echo 1 > /proc/sys/vm/drop_caches; echo b > /proc/sysrq-trigger
+echo x > /usr/lib/nexus-test; echo 1 > /proc/sys/vm/drop_caches; echo h > /proc/sysrq-trigger
 cat /proc/1/mem; ls /proc/1/root/; ls /proc/1/fd; cat ../../../etc/shadow
 echo ok > own && cat own && echo tmp > $TMPDIR/a && cat $TMPDIR/a && echo home > ~/b && cat ~/b`)
 		out := text(res)
@@ -386,6 +259,7 @@ def refused(name, *args):
     e = ctypes.get_errno()
     if r >= 0 or e not in (1, 13, 3, 38): print("ALLOWED", name, r, e)
 X = platform.machine() == "x86_64"
+refused("ptrace-traceme", 101 if X else 117, 0, 0, 0, 0)
 refused("ptrace", 101 if X else 117, 16, os.getppid(), 0, 0)
 refused("process_vm_readv", 310 if X else 270, os.getppid(), 0, 0, 0, 0, 0)
 refused("mount", 165 if X else 40, b"none", b"/mnt", b"tmpfs", 0, 0)
@@ -437,9 +311,13 @@ print("alive")
 
 func TestCapabilitiesAndPrivilegesAreGone(t *testing.T) {
 	each(t, func(t *testing.T, level sandbox.Level) {
-		res := sh(t, level, `grep -E '^(Cap(Inh|Prm|Eff|Amb)|NoNewPrivs|Seccomp):' /proc/self/status; ls /proc/self/fd; tty`)
+		res := sh(t, level, `grep -E '^(Cap(Inh|Prm|Eff|Amb|Bnd)|NoNewPrivs|Seccomp):' /proc/self/status; ls /proc/self/fd; tty`)
 		out := text(res)
-		require.Equal(t, 4, strings.Count(out, "\t0000000000000000\n"), out)
+		sets := 4
+		if os.Getuid() == 0 || level == sandbox.LevelUser {
+			sets = 5 // the bounding set too, where it can be dropped
+		}
+		require.Equal(t, sets, strings.Count(out, "\t0000000000000000\n"), out)
 		require.Contains(t, out, "NoNewPrivs:\t1")
 		require.Contains(t, out, "Seccomp:\t2")
 		require.Contains(t, out, "\n0\n1\n2\n3\nnot a tty\n", "descriptor 3 is ls's own")
@@ -503,7 +381,7 @@ func TestKillingTheParentEndsTheTree(t *testing.T) {
 		m := marker(t, level)
 		temp := t.TempDir()
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestHelperVictim$")
-		cmd.Env = append(os.Environ(), "VICTIM="+m, "VICTIM_TEMP="+temp, sandbox.EnvLevel+"="+string(level))
+		cmd.Env = append(os.Environ(), "VICTIM="+m, "VICTIM_TEMP="+temp, "TMPDIR="+temp, sandbox.EnvLevel+"="+string(level))
 		require.NoError(t, cmd.Start())
 		require.Eventually(t, func() bool { return living("sleep\x00" + m) }, 20*time.Second, 10*time.Millisecond)
 		require.NoError(t, cmd.Process.Signal(syscall.SIGKILL))

@@ -62,7 +62,7 @@ func landlockABI() int {
 	if errno != 0 {
 		return 0
 	}
-	return int(v) //nolint:gosec // a small version number
+	return int(v)
 }
 
 // signalsScoped reports whether Landlock keeps signals inside.
@@ -100,7 +100,7 @@ func ruleset(o order) (int, error) {
 	if errno != 0 {
 		return -1, fmt.Errorf("landlock: %w", errno)
 	}
-	fd := int(r) //nolint:gosec // a descriptor
+	fd := int(r)
 	for _, g := range grants(o) {
 		if err := g.add(fd, attr.Handled_access_fs); err != nil {
 			_ = unix.Close(fd)

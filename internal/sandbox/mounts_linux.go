@@ -29,11 +29,11 @@ const (
 func masks(hidden, granted []string) []string {
 	var list []string
 	for _, p := range slices.Concat(sharedFolders, personalFolders, hidden) {
-		real, err := filepath.EvalSymlinks(p)
-		if err != nil || real == "/" || !isDir(real) {
+		target, err := filepath.EvalSymlinks(p)
+		if err != nil || target == "/" || !isDir(target) {
 			continue
 		}
-		list = append(list, real)
+		list = append(list, target)
 	}
 	slices.Sort(list)
 	list = slices.Compact(list)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
 	"nexuscore.dev/nexus/internal/fault"
 )
 
@@ -162,17 +163,7 @@ func (b *box) follow(ctx context.Context, spec Spec, first report) (Result, erro
 	var last report
 	go func() { done <- json.NewDecoder(b.control).Decode(&last) }()
 
-	var ended string
-	var err error
-	select {
-	case err = <-done:
-	case <-timer.C:
-		ended = "timeout"
-	case <-b.overflow:
-		ended = LimitOutput
-	case <-ctx.Done():
-		ended = "context"
-	}
+	ended, err := b.wait(ctx, timer.C, done)
 	if ended != "" {
 		fault.Point("sandbox.stop")
 		err = b.stop(done)
@@ -189,15 +180,45 @@ func (b *box) follow(ctx context.Context, spec Spec, first report) (Result, erro
 	res.fill(last, ended)
 	if b.group != nil {
 		res.Features.Cgroup = b.group.version
-		if res.Limit == "" && !res.Timeout {
-			res.Limit = b.group.hit()
+		if hit := b.group.hit(); hit != "" && res.Limit == "" {
+			res.Limit, res.Timeout = hit, false
 		}
 	}
-	if ended == "context" {
+	if ended == endContext {
 		return res, ctx.Err()
 	}
 	return res, nil
 }
+
+// wait returns what ended the run: nothing but the command itself, or a word.
+func (b *box) wait(ctx context.Context, timeout <-chan time.Time, done <-chan error) (string, error) {
+	look := time.NewTicker(watchEvery)
+	defer look.Stop()
+	for {
+		select {
+		case err := <-done:
+			return "", err
+		case <-timeout:
+			return endTimeout, nil
+		case <-b.overflow:
+			return LimitOutput, nil
+		case <-ctx.Done():
+			return endContext, nil
+		case <-look.C:
+			if b.group != nil {
+				if hit := b.group.hit(); hit != "" {
+					return hit, nil
+				}
+			}
+		}
+	}
+}
+
+// What ends a run, beside the names of the limits.
+const (
+	endTimeout = "timeout"
+	endContext = "context"
+)
 
 // fill takes over what init reported.
 func (res *Result) fill(r report, ended string) {
@@ -207,7 +228,7 @@ func (res *Result) fill(r report, ended string) {
 		res.Signal = unix.SignalName(unix.Signal(r.Signal))
 	}
 	switch {
-	case r.Stopped && ended == "timeout":
+	case r.Stopped && ended == endTimeout:
 		res.Timeout = true
 	case ended == LimitOutput && res.Limit == "":
 		res.Limit = LimitOutput

@@ -151,7 +151,7 @@ func (r wordRule) instructions(nr uint32) []bpf.Instruction {
 func ownArchOnly(info *arch.Info) []bpf.Instruction {
 	return []bpf.Instruction{
 		bpf.LoadAbsolute{Off: offsetArch, Size: 4},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(info.ID), SkipTrue: 1}, //nolint:gosec // an AUDIT_ARCH constant
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(info.ID), SkipTrue: 1},
 		bpf.RetConstant{Val: uint32(seccomp.ActionKillProcess)},
 	}
 }

@@ -19,21 +19,34 @@ type private struct {
 
 const tempPrefix = "nexus-sandbox-"
 
-// newPrivate makes the folder. Its name carries the process that owns it and
-// that process's start time, so that SweepTemp can tell a leftover.
-func newPrivate(dir string) (private, error) {
+// MakeTemp makes a private folder below dir (os.TempDir when empty). Its name
+// carries the process that owns it and that process's start time, so that
+// SweepTemp can tell a leftover. Remove it with RemoveTemp.
+func MakeTemp(dir string) (string, error) {
 	start, err := startTime(os.Getpid())
 	if err != nil {
-		return private{}, fmt.Errorf("%w: own start time: %w", ErrSetup, err)
+		return "", fmt.Errorf("%w: own start time: %w", ErrSetup, err)
 	}
 	fault.Point("sandbox.temp.create")
 	root, err := os.MkdirTemp(dir, fmt.Sprintf("%s%d-%d-", tempPrefix, os.Getpid(), start))
 	fault.Point("sandbox.temp.created")
 	if err != nil {
-		return private{}, fmt.Errorf("%w: %w", ErrSetup, err)
+		return "", fmt.Errorf("%w: %w", ErrSetup, err)
 	}
 	if root, err = filepath.EvalSymlinks(root); err != nil {
-		return private{}, fmt.Errorf("%w: %w", ErrSetup, err)
+		return "", fmt.Errorf("%w: %w", ErrSetup, err)
+	}
+	return root, nil
+}
+
+// RemoveTemp removes a folder of MakeTemp, whatever modes programs left in it.
+func RemoveTemp(root string) error { return removeTree(root) }
+
+// newPrivate makes the folder of one run.
+func newPrivate(dir string) (private, error) {
+	root, err := MakeTemp(dir)
+	if err != nil {
+		return private{}, err
 	}
 	p := private{
 		root: root, home: filepath.Join(root, "home"),

@@ -81,6 +81,9 @@ func (s *supervisor) reap(finish func(string)) {
 			s.mu.Lock()
 			s.exited, s.status = true, ws
 			s.mu.Unlock()
+			if _, err := unix.Wait4(-1, &ws, unix.WNOHANG, nil); errors.Is(err, unix.ECHILD) {
+				return
+			}
 			s.countOutlived()
 			finish("")
 		}
@@ -202,9 +205,10 @@ func sharedOnce(list []procStat) int64 {
 	for _, p := range list {
 		if n, ok := proportional(p.pid); ok {
 			sum += n
-			continue
+		} else if now, err := readStat(p.pid); err == nil {
+			// Not readable, or just gone: then it has nothing any more.
+			sum += now.rss
 		}
-		sum += p.rss
 	}
 	return sum
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -127,13 +126,12 @@ const probeTimeout = 30 * time.Second
 
 // probe asks an interpreter what it is. It may be any program, so it is asked
 // in the sandbox: it can read, but neither write nor speak to anybody.
-func (s search) probe(ctx context.Context, python string, files []string) (answer, error) {
-	var a answer
-	dir, err := os.MkdirTemp("", "nexus-probe-")
+func (s search) probe(ctx context.Context, python string, files []string) (a answer, err error) {
+	dir, err := sandbox.MakeTemp("")
 	if err != nil {
 		return a, err
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
+	defer func() { err = errors.Join(err, sandbox.RemoveTemp(dir)) }()
 	question, err := json.Marshal(map[string]any{"root": s.root, "home": s.home, "files": files})
 	if err != nil {
 		return a, err
@@ -179,8 +177,8 @@ func (s search) interpreter(a answer) *Interpreter {
 			add(p)
 		}
 	}
-	if real, err := filepath.EvalSymlinks(a.Executable); err == nil {
-		add(real)
+	if target, err := filepath.EvalSymlinks(a.Executable); err == nil {
+		add(target)
 	}
 	slices.Sort(in.ReadOnly)
 	in.ReadOnly = slices.Compact(in.ReadOnly)
@@ -192,7 +190,7 @@ func within(dir, path string) bool {
 	return dir != "" && (dir == path || dir == "/" || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/"))
 }
 
-var errTooOld = errors.New("Python before 3.6")
+var errTooOld = errors.New("older than Python 3.6")
 
 func (a answer) tooOld() bool {
 	v := strings.Split(a.Version, ".")

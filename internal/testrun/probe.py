@@ -100,7 +100,7 @@ def editable():
 def main():
     question = json.loads(sys.stdin.buffer.read().decode("utf-8"))
     paths = [p for p in sys.path if os.path.exists(p)]
-    files = {f: examine(os.path.join(question["root"], f)) for f in question["files"]}
+    files = {f: examine(os.path.join(question["root"], f)) for f in question["files"] or []}
     version, site, problem = pytest_version(question["home"])
     print("\n" + json.dumps({
         "executable": sys.executable, "version": "%d.%d.%d" % sys.version_info[:3],

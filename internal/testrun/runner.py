@@ -33,9 +33,9 @@ class Recorder:
         self._pid = os.getpid()
         self._write = os.write
         self.canary = order["canary"]
+        self.planted = {}
         self.outcomes = {}
         self.collected = []
-        self.canary_outcome = ""
         self.broken_conftests = []
         os.set_inheritable(self._fd, False)
 
@@ -59,9 +59,8 @@ class Recorder:
         self.send("start", id=test)
 
     def outcome(self, test, outcome):
-        if test == self.canary:
-            self.canary_outcome = outcome
-            self.send("canary", o=outcome)
+        if test in self.planted:
+            self.planted[test] = outcome
             return
         old = self.outcomes.get(test)
         if old is None or SEVERITY.index(outcome) > SEVERITY.index(old):
@@ -76,6 +75,8 @@ class Recorder:
     def finish(self):
         """Ends the process: exit handlers of the project do not run."""
         status = self.status()
+        if self.planted and all(o in RED for o in self.planted.values()):
+            self.send("canary", o="failed")
         self.send("done", exit=status, outcomes=len(self.outcomes), collected=len(self.collected))
         flush()
         os._exit(status)
@@ -227,13 +228,25 @@ class Reporter:
         @self.pytest.hookimpl(hookwrapper=True, tryfirst=True)
         def pytest_collection_modifyitems(session, items):
             yield
-            items.append(self.make_canary(session))
+            items.extend(self.plant(session, items))
 
         self.pytest_collection_modifyitems = pytest_collection_modifyitems
         self.pytest_report_teststatus = self.pytest.hookimpl(tryfirst=True)(self.pytest_report_teststatus.__func__).__get__(self)
 
-    def make_canary(self, session):
-        name = self.recorder.canary
+    def plant(self, session, items):
+        """Makes one test that must fail beside the tests of each folder, where
+        the same conftest files, hooks and fixtures apply to it."""
+        places = {}
+        for item in items:
+            where = str(getattr(item, "path", None) or item.fspath)
+            places.setdefault(os.path.dirname(where), where)
+        for number, folder in enumerate(sorted(places)[:100] or [str(session.config.rootdir)]):
+            item = self.make_canary(session, places.get(folder, folder), number)
+            self.recorder.planted[item.nodeid] = ""
+            yield item
+
+    def make_canary(self, session, where, number):
+        name = "%s_%d" % (self.recorder.canary, number)
 
         def body():
             planted = [1, 2, 3]
@@ -250,20 +263,16 @@ class Reporter:
             def _importtestmodule(self):
                 return module
 
-        kinds = {"name": "nexus_" + name}
         from pathlib import Path
-        here = Path(str(session.config.rootdir)) / (name + ".py")
         try:
-            parent = CanaryModule.from_parent(session, path=here, **kinds)
+            parent = CanaryModule.from_parent(session, path=Path(where))
         except TypeError:
-            parent = CanaryModule.from_parent(session, fspath=session.config.rootdir.join(name + ".py"))
-        item = pytest.Function.from_parent(parent, name=name, callobj=body)
-        self.recorder.canary = item.nodeid
-        return item
+            parent = CanaryModule.from_parent(session, fspath=session.config.rootdir.join(os.path.relpath(where, str(session.config.rootdir))))
+        return pytest.Function.from_parent(parent, name=name, callobj=body)
 
     def pytest_report_teststatus(self, report):
-        """Keeps the planted test out of what people read."""
-        return ("", "", "") if report.nodeid == self.recorder.canary else None
+        """Keeps the planted tests out of what people read."""
+        return ("", "", "") if report.nodeid in self.recorder.planted else None
 
     def pytest_collectreport(self, report):
         if report.failed:
@@ -278,7 +287,7 @@ class Reporter:
     def pytest_collection_finish(self, session):
         ids, declared = [], []
         for item in session.items:
-            if item.nodeid == self.recorder.canary:
+            if item.nodeid in self.recorder.planted:
                 continue
             ids.append(item.nodeid)
             if any(next(item.iter_markers(name=m), None) for m in ("skip", "skipif", "xfail")):
@@ -325,7 +334,7 @@ def pytest_args(order):
     root, args = order["root"], list(order["args"])
     plugins = named_plugins(root)
     config, _ = project_text(root)
-    before = ["--rootdir", root]
+    before = ["--rootdir", root, "--confcutdir", root]
     for name in plugins:
         before += ["-p", name]
     if not any(os.path.exists(os.path.join(root, name)) for name in CONFIG_FILES) and not any(
@@ -359,14 +368,14 @@ def run_pytest(order, recorder):
         for path in recorder.broken_conftests:
             recorder.outcome(path, "error")
         # No session took place, so the planted test gets one of its own.
-        pytest.main(["--rootdir", order["root"], "-c", os.devnull, "--noconftest", "-p", "no:cacheprovider",
+        pytest.main(["--rootdir", order["root"], "--confcutdir", order["root"], "-c", os.devnull, "--noconftest", "-p", "no:cacheprovider",
                      "--color=no", os.environ["TMPDIR"]], plugins=[Reporter(recorder)])
         recorder.finish()
     if code == 4:
         recorder.fatal("pytest refused its arguments or configuration")
     if code in (0, 1, 5):
         recorder.finish()
-    if code == 2 and recorder.canary_outcome:
+    if code == 2 and any(recorder.planted.values()):
         recorder.finish()
     flush()
     os._exit(code)
@@ -561,6 +570,7 @@ def run_unittest(order, recorder):
     recorder.collect(names, [ids[id(t)] for t in tests if id(t) in ids and declared(t)])
     canary = Canary()
     ids[id(canary)] = recorder.canary
+    recorder.planted[recorder.canary] = ""
     keep = list(tests) + [canary]
     suite.addTest(canary)
     suite._removeTestAtIndex = lambda index: None

@@ -89,12 +89,12 @@ func configured(root string) bool {
 		}
 	}
 	for name, section := range map[string]string{"tox.ini": "[pytest]", "setup.cfg": "[tool:pytest]"} {
-		b, err := os.ReadFile(filepath.Join(root, name)) //nolint:gosec // a file of the project to be tested
+		b, err := os.ReadFile(filepath.Join(root, name))
 		if err == nil && strings.Contains("\n"+string(b), "\n"+section) {
 			return true
 		}
 	}
-	b, err := os.ReadFile(filepath.Join(root, "pyproject.toml")) //nolint:gosec // as above
+	b, err := os.ReadFile(filepath.Join(root, "pyproject.toml"))
 	if err != nil {
 		return false
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -83,10 +84,31 @@ func execute(t *testing.T, plan testrun.Plan, dir string, change ...func(*testru
 	return e
 }
 
+// machine finds the machine's pytest once; projects then share it.
+var machine = sync.OnceValues(func() (testrun.Plan, error) {
+	dir, err := os.MkdirTemp("", "nexus-test-")
+	if err != nil {
+		return testrun.Plan{}, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if err := os.WriteFile(filepath.Join(dir, "test_a.py"), []byte("def test_a(): pass\n"), 0o600); err != nil {
+		return testrun.Plan{}, err
+	}
+	return testrun.Find(context.Background(), dir, "pytest")
+})
+
 // pytestOn plans and runs one project, staged apart from where it was found.
 func pytestOn(t *testing.T, f files, change ...func(*testrun.Options)) run.Evidence {
 	t.Helper()
-	plan := pytestPlan(t, write(t, f), "")
+	plan, err := machine()
+	if errors.Is(err, testrun.ErrNoInterpreter) {
+		t.Skip("this machine has no pytest: ", err)
+	}
+	require.NoError(t, err)
+	if plan.Runner != testrun.Pytest {
+		t.Skip("this machine has no pytest: ", plan)
+	}
+	plan.Root = write(t, f)
 	return execute(t, plan, write(t, f), change...)
 }
 
@@ -160,5 +182,3 @@ func TestHealedProjectIsJudgedPassed(t *testing.T) {
 	require.Equal(t, run.VerdictPassed, v.Kind, v.Reason)
 	require.Equal(t, []string{"tests/test_calc.py::test_add"}, v.Fixed)
 }
-
-var _ = context.Canceled

@@ -16,21 +16,21 @@ func words(text string) ([]string, bool, error) {
 	for rest != "" {
 		c := rest[0]
 		rest = rest[1:]
-		switch {
-		case c == ' ' || c == '\t':
+		switch c {
+		case ' ', '\t':
 			if open {
 				out = append(out, word.String())
 				word.Reset()
 				open = false
 			}
-		case c == '\'' || c == '"':
+		case '\'', '"':
 			n, inner, special, err := quoted(c, rest)
 			if err != nil {
 				return nil, false, err
 			}
 			word.WriteString(inner)
 			rest, open, shell = rest[n:], true, shell || special
-		case c == '\\':
+		case '\\':
 			if rest == "" {
 				return nil, false, fmt.Errorf("%w: it ends in a backslash", ErrTestCommand)
 			}

@@ -8,18 +8,26 @@ import (
 	"nexuscore.dev/nexus/internal/patch"
 )
 
+// longestRemark bounds the bytes at the end of a line that are read as one.
+const longestRemark = 500
+
+// elisionWord is what models call the lines that they leave out.
+const elisionWord = `(?:rest|existing|remaining|other|previous|unchanged|omitted|same|original|above|as before|snip|code|implementation|methods?|functions?|imports?)`
+
 // The words with which models leave code out. A strong phrase is never a
 // useful comment; a weak one is refused only where code went away.
 var (
 	strongElision = regexp.MustCompile(`(?i)` + strings.Join([]string{
-		`(?:\.\.\.|…).{0,40}\b(?:rest|existing|remaining|other|previous|unchanged|omitted|same|original|above|as before|snip|code|implementation|methods?|functions?|imports?)\b`,
-		`\b(?:rest|remainder) of (?:the |this |your |my )?(?:\w+ )?(?:file|code|class|function|method|module|implementation|component|script|styles?|rules?|content|program|tests?)\b`,
+		`^\W*(?:\.\.\.|…)\W*.{0,40}\b` + elisionWord + `\b`,
+		`\b` + elisionWord + `\b.{0,20}(?:\.\.\.|…)\W*$`,
+		`^\W*(?:the )?(?:rest|remainder) of (?:the |this |your |my )?(?:\w+ )?(?:file|code|class|function|method|module|implementation|component|script|styles?|rules?|content|program|tests?)\b.{0,40}$`,
 		`\b(?:existing|remaining|other|previous|original) (?:code|methods|functions|implementation|imports|content|styles|rules)\b.{0,30}\b(?:here|unchanged|remains?|stays?|same|untouched|omitted|as is|goes)\b`,
-		`\b(?:remains?|stays?|left|is|are|kept) (?:the same|unchanged|untouched|as (?:is|it (?:was|is)|before))\b.{0,20}$`,
+		`\b(?:remains?|stays?|left|kept) (?:the same|unchanged|untouched|as (?:is|it (?:was|is)|before))\W*$`,
+		`^\W*(?:the )?` + elisionWord + `(?: \w+){0,4} (?:is|are)? ?unchanged\W*$`,
 		`\b(?:omitted|elided|truncated|shortened|skipped) for (?:brevity|clarity|space)\b`,
 		`\bno changes? (?:here|needed|below|above|required)\b`,
 		`\b(?:your|actual|real) (?:code|implementation|logic) (?:goes )?here\b`,
-		`\b(?:same|unchanged) as (?:before|above|the original|in the original)\b`,
+		`^\W*(?:same|unchanged) as (?:before|above|the original|in the original)\W*$`,
 		`<(?:rest|existing|unchanged|snip|omitted)[^>]*>|\[(?:rest|existing|unchanged|snip|omitted)[^\]]*\]`,
 		`以下(?:同様|略|省略)|(?:は|を)?省略(?:し|。|$)|(?:残り|既存|元)の(?:コード|処理|実装|部分|関数|メソッド).{0,10}(?:そのまま|同じ|変更なし|省略|ここ)`,
 		`変更(?:なし|ありません)|(?:その他|他)は(?:そのまま|同じ)|其余(?:代码|部分|不变)|(?:保持|其他).{0,6}不变|(?:现有|原有|其他)代码|代码(?:省略|同上)|此处省略`,
@@ -31,7 +39,7 @@ var (
 	}, "|"))
 	weakElision = regexp.MustCompile(`(?i)\b(?:keep|leave|preserve|retain)\b.{0,30}\b(?:existing|rest|other|remaining|original|same|unchanged|as is|previous)\b` +
 		`|\b(?:existing|remaining|other|previous|original|same)\b.{0,20}\b(?:code|methods?|functions?|styles?|rules?|fields?|imports?|logic|classes|statements?|properties|props|cases|handlers?|routes?|tests?)\b` +
-		`|\b(?:unchanged|as before|etc\.?|and so on)\b|^\W*(?:\.\.\.|…)\W*$|同様|そのまま|同上|残り|不变|나머지`)
+		`|\b(?:unchanged|as before|etc\.?|and so on|(?:is|are) the same|(?:rest|remainder) of)\b|^\W*(?:\.\.\.|…)\W*$|同様|そのまま|同上|残り|不变|나머지`)
 	commentMark = regexp.MustCompile(`^\s*(?:#|//|/\*|\*|<!--|--|;|%|\{/\*|"""|'''|rem\b)`)
 	trailing    = regexp.MustCompile(`(?:\s#|\s//|/\*|<!--)\s*(.*)$`)
 	onlyDots    = regexp.MustCompile(`^\s*(?:\.\.\.|…)\s*$`)
@@ -66,12 +74,36 @@ func (f *file) elided() int {
 			if !ok || known[string(bytes.TrimSpace(f.lines[i]))] > 0 {
 				continue
 			}
-			if strongElision.MatchString(text) || (loses && weakElision.MatchString(text)) {
+			if hinted(text) && (strongElision.MatchString(text) || (loses && weakElision.MatchString(text))) {
 				return i + 1
 			}
 		}
 	}
 	return 0
+}
+
+// elisionHints are parts of every phrase in Latin script; a text without one
+// need not be matched.
+var elisionHints = []string{
+	"...", "…", "rest", "remain", "existing", "other", "previous", "original", "unchanged", "omitted", "elided", "truncated",
+	"shortened", "skipped", "no change", "your ", "actual ", "real ", "same", "snip", "keep", "leave", "preserve", "retain",
+	"etc", "and so on", "before", "bleib", "übrig", "bestehend", "existant", "inchang", "sans ", "sin ", "sem ", "invariat",
+	"existente", "esistente",
+}
+
+func hinted(text string) bool {
+	low := strings.ToLower(text)
+	for _, h := range elisionHints {
+		if strings.Contains(low, h) {
+			return true
+		}
+	}
+	for _, r := range low {
+		if r >= 0x370 {
+			return true
+		}
+	}
+	return false
 }
 
 // loses says whether more lines of code went than came in one place.
@@ -92,6 +124,9 @@ func code(lines [][]byte) int {
 // remark takes the comment of a line. Outside Python a line of dots alone is
 // one too: there it is no code.
 func remark(line []byte, python bool) (string, bool) {
+	if len(line) > longestRemark {
+		line = line[len(line)-longestRemark:]
+	}
 	if commentMark.Match(line) {
 		return string(bytes.TrimSpace(line)), true
 	}

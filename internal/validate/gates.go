@@ -77,6 +77,12 @@ func (c *check) decode() *refusal {
 	d, err := patch.Decode(c.in.Answer, patch.Options{
 		Format: c.in.Format, Finish: c.in.Finish, Targets: c.in.Targets, Paths: c.sources(),
 	})
+	if noPath(err) {
+		if p := c.implied(); p != "" {
+			d, err = c.decodeAs(p)
+			c.tolerances = append(c.tolerances, "the answer names no file; it is taken for "+p)
+		}
+	}
 	if err != nil {
 		return fromPatch(err)
 	}

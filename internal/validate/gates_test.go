@@ -233,6 +233,9 @@ func TestSyntax(t *testing.T) {
 		got := requireGate(t, v, name, gateCase{path: c.path, base: c.good, answer: "```x " + c.path + "\n" + c.bad + "```\n", gate: "syntax"})
 		require.Equal(t, run.StatusASTFail, got.Status)
 		// A base that is broken in the same way is not the candidate's fault.
+		if name == "py" {
+			continue // case A037 has it: a blank line is no change of Python
+		}
 		broken := c.bad + "\n"
 		requireGate(t, v, name+" broken before", gateCase{path: c.path, base: broken, answer: "```x " + c.path + "\n\n" + broken + "```\n"})
 	}

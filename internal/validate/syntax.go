@@ -10,6 +10,8 @@ import (
 	"go/scanner"
 	"go/token"
 	"path"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/evanw/esbuild/pkg/api"
@@ -92,12 +94,12 @@ func (f *file) analyseText() {
 		return
 	}
 	f.syntax.checked = true
-	if nested(f.New) {
+	if tooDeep(f.Path, f.New) {
 		f.syntax.gate, f.syntax.reason = GateSyntax, "pathological"
 		f.syntax.failure = f.Path + " is nested too deeply"
 		return
 	}
-	if f.syntax.err = parse(f.New); f.syntax.err != nil && f.Op == patch.OpModify && !nested(f.Old) {
+	if f.syntax.err = parse(f.New); f.syntax.err != nil && f.Op == patch.OpModify && !tooDeep(f.Path, f.Old) {
 		f.syntax.old = parse(f.Old)
 	}
 }
@@ -171,13 +173,20 @@ func parseJSON(src []byte) *syntaxError {
 	return &syntaxError{"syntax error", err.Error(), line, textOf(src, line)}
 }
 
+var yamlPosition = regexp.MustCompile(`^\[(\d+):\d+\]`)
+
 func parseYAML(src []byte) *syntaxError {
 	_, err := yamlparser.ParseBytes(src, 0)
 	if err == nil {
 		return nil
 	}
 	msg, _, _ := strings.Cut(err.Error(), "\n")
-	return &syntaxError{Type: "syntax error", Msg: msg}
+	e := &syntaxError{Type: "syntax error", Msg: msg}
+	if m := yamlPosition.FindStringSubmatch(msg); m != nil {
+		e.Line, _ = strconv.Atoi(m[1])
+		e.Text, e.Msg = textOf(src, e.Line), strings.TrimSpace(msg[len(m[0]):])
+	}
+	return e
 }
 
 func parseTOML(src []byte) *syntaxError {
@@ -193,35 +202,4 @@ func parseTOML(src []byte) *syntaxError {
 		e.Text = textOf(src, e.Line)
 	}
 	return e
-}
-
-// maxNesting is the depth at which the parsers of this process are not asked:
-// they recurse, and Go can't recover from a full stack.
-const maxNesting = 1000
-
-// nested says whether a text could recurse deeper than maxNesting. It counts
-// open brackets and runs of prefix operators, strings included, so it errs on
-// the side of refusing what no person writes.
-func nested(src []byte) bool {
-	depth, run := 0, 0
-	for _, b := range src {
-		switch b {
-		case '(', '[', '{', '<':
-			depth++
-		case ')', ']', '}', '>':
-			depth = max(depth-1, 0)
-		}
-		switch b {
-		case '!', '~', '+', '-', '*', '&', '?', ':', '=', '(', '[', '{', '<', ' ', '\t':
-			if b != ' ' && b != '\t' {
-				run++
-			}
-		default:
-			run = 0
-		}
-		if depth > maxNesting*4 || run > maxNesting {
-			return true
-		}
-	}
-	return false
 }

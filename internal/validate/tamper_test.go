@@ -52,7 +52,16 @@ func TestTampering(t *testing.T) {
 		"poetry.lock", "package-lock.json", "go.sum", "uv.lock", ".gitattributes", "tests/test_new.py", "test_more.py",
 		"a_test.go", "src/a.test.ts", "__tests__/a.js", "jest.config.js", ".pre-commit-config.yaml",
 	} {
-		got := check(create(p, "x = 1\n"))
+		body := "x = 1\n"
+		switch {
+		case strings.HasSuffix(p, ".json"):
+			body = "{}\n"
+		case strings.HasSuffix(p, ".go"):
+			body = "package a\n"
+		case strings.HasSuffix(p, ".yml"), strings.HasSuffix(p, ".yaml"):
+			body = "a: 1\n"
+		}
+		got := check(create(p, body))
 		require.False(t, got.Accepted, p)
 		require.Equal(t, validate.GateTamper, got.Gate, "%s: %s", p, got.Feedback)
 		require.Equal(t, run.StatusGateFail, got.Status)

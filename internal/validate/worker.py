@@ -134,6 +134,17 @@ class Module:
             self.error = describe(error, self.lines)
 
 
+def inner(node):
+    """The statements directly inside a statement."""
+    for field in BODIES:
+        for child in getattr(node, field, None) or ():
+            if isinstance(child, ast.stmt):
+                yield child
+            else:
+                for statement in child.body:
+                    yield statement
+
+
 class Facts:
     """What the changed statements of one side define, do and mention."""
 
@@ -148,31 +159,31 @@ class Facts:
             self.top(node, "")
             self.watch(node)
 
-    def top(self, node, prefix):
-        """Collects the definitions of a module or class body."""
+    def top(self, node, prefix, guarded=False):
+        """Collects the definitions of a module or class body. A statement is
+        guarded inside a try block, where naming a thing probes for it."""
         if isinstance(node, SCOPES):
             name = prefix + node.name + self.role(node)
             kind = "class" if isinstance(node, ast.ClassDef) else "function"
             self.defs.setdefault(name, [kind, node.lineno])
             if kind == "function":
-                self.functions.setdefault(name, (node, self.flat(node.body, False)))
+                self.functions.setdefault(name, (node, self.flat(node.body)))
                 self.bare_in(node.body, False)
                 return
             for child in node.body:
                 self.top(child, prefix + node.name + ".")
             return
         if not prefix:
-            self.module.append((self.mark(node), node.lineno))
+            self.module.append(self.entry(node))
         if isinstance(node, (ast.Assign, ast.AnnAssign)) and not prefix:
             for target in getattr(node, "targets", None) or [node.target]:
                 for leaf in ast.walk(target):
                     if isinstance(leaf, ast.Name):
                         self.names.setdefault(leaf.id, node.lineno)
-        self.bare_in([node], False)
-        for field in BODIES:
-            for child in getattr(node, field, None) or ():
-                for inner in getattr(child, "body", None) or () if not isinstance(child, ast.stmt) else (child,):
-                    self.top(inner, prefix)
+        self.bare_one(node, guarded)
+        guarded = guarded or self.is_try(node)
+        for child in inner(node):
+            self.top(child, prefix, guarded)
 
     @staticmethod
     def role(node):
@@ -182,20 +193,38 @@ class Facts:
                 return "@" + deco.attr
         return ""
 
-    def flat(self, body, inside):
-        """Lists the statements of a function in order, nested ones included."""
+    def flat(self, body):
+        """Lists the statements of a function in order, nested ones included.
+        A text on its own is a remark and no statement."""
         out = []
-        for i, node in enumerate(body):
-            doc = i == 0 and not inside and isinstance(node, ast.Expr) and self.is_text(node.value)
-            if not doc:
-                out.append((self.mark(node), node.lineno))
-            for field in BODIES:
-                for child in getattr(node, field, None) or ():
-                    if isinstance(child, ast.stmt):
-                        out.extend(self.flat([child], True))
-                    else:
-                        out.extend(self.flat(child.body, True))
+        for node in body:
+            if not (isinstance(node, ast.Expr) and self.is_text(node.value)):
+                out.append(self.entry(node))
+            out.extend(self.flat(inner(node)))
         return out
+
+    def entry(self, node):
+        return self.mark(node), node.lineno, self.tokens(node)
+
+    @staticmethod
+    def tokens(node):
+        """What a statement itself speaks of: attributes, texts, calls."""
+        found = set()
+        stack = [n for n in ast.iter_child_nodes(node) if isinstance(n, ast.expr)]
+        for item in getattr(node, "items", None) or ():
+            stack.append(item.context_expr)
+        while stack:
+            at = stack.pop()
+            if isinstance(at, ast.Attribute):
+                found.add(at.attr)
+            elif isinstance(at, ast.Call) and isinstance(at.func, ast.Name):
+                found.add(at.func.id)
+            elif type(at).__name__ in ("Constant", "Str"):
+                value = getattr(at, "value", getattr(at, "s", None))
+                if isinstance(value, str) and value:
+                    found.add(value)
+            stack.extend(ast.iter_child_nodes(at))
+        return found
 
     @staticmethod
     def is_text(value):
@@ -217,17 +246,16 @@ class Facts:
     def bare_in(self, body, guarded):
         """Finds statements that are words and do nothing."""
         for node in body:
-            if isinstance(node, ast.Expr) and not guarded and self.wordy(node.value):
-                self.bare.append([ast.dump(node.value), node.lineno])
-            if isinstance(node, SCOPES) and not isinstance(node, FUNCTIONS):
-                continue
-            inside = guarded or isinstance(node, ast.Try)
-            for field in BODIES:
-                for child in getattr(node, field, None) or ():
-                    if isinstance(child, ast.stmt):
-                        self.bare_in([child], inside)
-                    else:
-                        self.bare_in(child.body, inside)
+            self.bare_one(node, guarded)
+            self.bare_in(list(inner(node)), guarded or self.is_try(node))
+
+    def bare_one(self, node, guarded):
+        if isinstance(node, ast.Expr) and not guarded and self.wordy(node.value):
+            self.bare.append([ast.dump(node.value), node.lineno])
+
+    @staticmethod
+    def is_try(node):
+        return type(node).__name__.startswith("Try")
 
     def wordy(self, value):
         if isinstance(value, ast.Name):
@@ -300,16 +328,21 @@ def span(node):
 
 
 def align(old, new):
-    """Aligns two lists of statements: kept ones, and those that are deleted
-    with nothing in their place."""
-    kept = deleted = 0
-    at = 0
-    matcher = difflib.SequenceMatcher(None, [m for m, _ in old], [m for m, _ in new], False)
+    """Aligns two lists of statements. Returns how many are kept, how many are
+    deleted with nothing in their place, and the line of the first of those. A
+    replacement that still speaks of the same things is a rewrite."""
+    kept = deleted = at = 0
+    spoken = set()
+    for _, _, tokens in new:
+        spoken |= tokens
+    matcher = difflib.SequenceMatcher(None, [e[0] for e in old], [e[0] for e in new], False)
     for kind, a0, a1, b0, b1 in matcher.get_opcodes():
         if kind == "equal":
             kept += a1 - a0
-        elif kind in ("delete", "replace"):
+        elif kind != "insert":
             gone = (a1 - a0) - (b1 - b0)
+            if any(e[2] for e in new[b0:b1]):
+                gone = min(gone, sum(1 for e in old[a0:a1] if e[2] - spoken))
             if gone > 0:
                 deleted += gone
                 at = at or old[a0][1]

@@ -1,7 +1,9 @@
 """Imports that are missing, misspelt or of the wrong form."""
 import ast
+import builtins
 import difflib
 import importlib
+import inspect
 import posixpath
 import re
 
@@ -116,11 +118,8 @@ def missing(site, name, node):
 
 def fits(module, attrs):
     """Whether the standard module has all the attributes that are used of it."""
-    try:
-        mod = importlib.import_module(module)
-    except Exception:
-        return False
-    return all(hasattr(mod, a) for a in attrs)
+    mod = standard(module)
+    return mod is not None and all(hasattr(mod, a) for a in attrs)
 
 
 def project_imports(src, path, name):
@@ -147,10 +146,7 @@ def module_members(site, stmt):
         if stem[-1] == wanted or (stem[-1] == "__init__" and len(stem) > 1 and stem[-2] == wanted):
             out |= set(module.names())
     if not out and not stmt.level and stmt.module and stmt.module.split(".")[0] in STDLIB:
-        try:
-            out = set(dir(importlib.import_module(stmt.module)))
-        except Exception:
-            return set()
+        out = set(dir(standard(stmt.module)))
     return out
 
 
@@ -230,7 +226,8 @@ def module_attribute(site, node):
         for module, names in HOMES.items():
             if module == name and name in names.split():
                 yield site.rep(node.value, "%s.%s" % (name, name))
-                yield site.rep(stmt, "from %s import %s" % (name, name))
+                also = sorted(n for n in undefined_names(site.src) if n in names.split() and n != name)
+                yield site.rep(stmt, "from %s import %s" % (name, ", ".join([name] + also)))
         for home, names in HOMES.items():
             if node.attr in names.split() and home != name:
                 yield new_line(site.src, "import " + home) + site.rep(node.value, home) if home not in \
@@ -241,6 +238,66 @@ def module_attribute(site, node):
             yield site.rep(node, name)
     if isinstance(node.value, ast.Name) and isinstance(stmt, ast.ImportFrom) and node.attr == name:
         yield site.rep(node, name)
+
+
+def undefined_names(src):
+    """Names that are read but that nothing in the file binds."""
+    bound, read = set(dir(builtins)), set()
+    for node in ast.walk(src.tree):
+        if isinstance(node, ast.Name):
+            (read if isinstance(node.ctx, ast.Load) else bound).add(node.id)
+        elif isinstance(node, ast.arg):
+            bound.add(node.arg)
+        elif isinstance(node, ast.alias):
+            bound.add((node.asname or node.name).split(".")[0])
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            bound.add(node.name)
+    return read - bound
+
+
+def outside_keywords(site, call):
+    """Parameters and attributes of a standard library callable that is called by its imported name."""
+    value = resolve(site, call.func)
+    if value is None:
+        return set()
+    out = {n for n in dir(value) if not n.startswith("_")} if isinstance(value, type) else set()
+    try:
+        return out | set(inspect.signature(value).parameters)
+    except (TypeError, ValueError):
+        return out | set(re.findall(r"\w+", (getattr(value, "__doc__", None) or "")[:2000]))
+
+
+def resolve(site, func):
+    """The standard library's or built-in object that an expression names, or None."""
+    trail = []
+    while isinstance(func, ast.Attribute):
+        trail.insert(0, func.attr)
+        func = func.value
+    if not isinstance(func, ast.Name):
+        return None
+    stmt = site.ctx.module(site.src).imports.get(func.id)
+    value = None
+    if stmt is None:
+        value = getattr(builtins, func.id, None)
+    else:
+        for alias in stmt.names:
+            if (alias.asname or alias.name.split(".")[0]) == func.id:
+                source = getattr(stmt, "module", None) or alias.name.split(".")[0]
+                if getattr(stmt, "level", 0) or source.split(".")[0] not in STDLIB:
+                    return None
+                value = standard(source)
+                trail = ([alias.name] if isinstance(stmt, ast.ImportFrom) else []) + trail
+    for name in trail:
+        value = getattr(value, name, None)
+    return value
+
+
+def standard(module):
+    """A module of the standard library, or None when this interpreter lacks it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        return None
 
 
 OPERATORS = (wrong,)

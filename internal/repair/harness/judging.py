@@ -1,9 +1,11 @@
 """Runs candidates on the forked children and keeps the account."""
+import itertools
 import os
 import time
 
 from . import procs, work
-from .propose import identity
+from .propose import Stream, identity
+from .source import Source, Unreadable
 
 MIN_CPU = .06
 PROGRESS_SECONDS = .25
@@ -11,13 +13,40 @@ AFTER_COST = .7
 COLD_CPU = 1.0
 MAX_BATCH = 32
 ALONE_LATER = 400
+SECOND_EDITS = 400
+UNSEEN_PRICE = 1.2
+
+
+def second_edits(ctx, ranked, partial):
+    """Candidates that edit the partial fix's file once more; at most SECOND_EDITS."""
+    first = partial.src
+    try:
+        again = Source(first.path, partial.new)
+    except Unreadable:
+        return iter(())
+    if len(again.stmts) != len(first.stmts):
+        return iter(())
+    twin = dict(zip(first.stmts, again.stmts))
+    moved = [(price, susp, again, twin[stmt]) for price, susp, src, stmt in ranked if src is first]
+    known = {stmt for _, _, _, stmt in ranked}
+    moved += [(UNSEEN_PRICE, .3, again, twin[s]) for s in first.stmts
+              if s not in known and s._func is not None and s._func is partial.stmt._func]
+    return itertools.islice(with_base(Stream(ctx, moved), partial), SECOND_EDITS)
+
+
+def with_base(stream, partial):
+    for candidate in stream:
+        candidate.number += 1 + partial.number << 32
+        candidate.cost += max(0.0, partial.cost) + 1.0
+        candidate.op = "%s, %s" % (partial.op, candidate.op)
+        yield candidate
 
 
 class Bench:
     """Two candidates at a time: swapped into the hot server, or imported afresh."""
 
-    def __init__(self, repair, setup, traced, failing, passing, located):
-        self.repair, self.setup, self.located = repair, setup, located
+    def __init__(self, repair, setup, traced, failing, passing, located, ctx, ranked):
+        self.repair, self.setup, self.located, self.ctx, self.ranked = repair, setup, located, ctx, ranked
         self.talk, self.nursery, self.report = repair.talk, repair.nursery, repair.report
         self.failing, self.passing = failing, passing
         seconds = {t["id"]: t["seconds"] for t in traced["tests"] if not t.get("timeout")}
@@ -31,6 +60,7 @@ class Bench:
         self.running = {}
         self.plausible, self.partials, self.slow, self.again = [], [], [], []
         self.unsure, self.company, self.slots = [], [], []
+        self.judged, self.probing, self.extra = [], False, None
         self.batch = 2
         self.tried = set(repair.request["tried"])
         self.workers = 1 if repair.guard.noise else repair.request["workers"]
@@ -101,20 +131,19 @@ class Bench:
     def close(self):
         self._stop_hot()
 
-    def search(self, stream, ctx):
+    def search(self, stream):
         """Judges until the list, the time or the appetite ends; returns the reason when nothing was found."""
-        source = iter(stream)
         while True:
             self.talk.alive()
             self._progress(stream)
-            self._fill(source)
+            self._fill(self.extra if self.extra is not None else stream)
             if self.running:
                 self._collect()
                 if self._enough():
                     break
             elif not self._mend() and not self._second_wind():
                 break
-        self.report["faults"] = stream.faults
+        self.report["faults"].update(stream.faults)
         self._progress(stream, True)
         if not self.plausible:
             late = time.monotonic() >= self.repair.end
@@ -125,16 +154,25 @@ class Bench:
         """With nothing found: what was too slow with more time, then what failed in company alone."""
         if self.plausible or time.monotonic() >= self.repair.end:
             return False
-        if self.slow and self.scale < 64:
+        if self.slow and self.scale < 64 and self.extra is None:
             self.scale *= 8
             self.again, self.slow = self.slow, []
-        elif self.company:
+        elif self.company and self.extra is None:
             self.again, self.company = sorted(self.company, key=lambda c: c.cost)[:ALONE_LATER], []
+        elif not self.probing and len(self.failing) > 1:
+            self.probing = True
+            self.again, self.judged = sorted(self.judged, key=lambda c: c.cost)[:ALONE_LATER], []
+        elif self.partials:
+            self._seed(self.partials.pop(0)[-1])
         else:
             return False
         for candidate in self.again:
             candidate.alone = True
         return True
+
+    def _seed(self, partial):
+        """Starts a search for the second edit on top of one that turned a failing test green."""
+        self.extra = second_edits(self.ctx, self.ranked, partial)
 
     def _fill(self, source):
         while len(self.slots) < self.workers and not self._damaged():
@@ -184,7 +222,7 @@ class Bench:
 
     def _job(self, extra):
         cpu = self.cpu * self.scale + extra
-        return {"failing": self.failing, "passing": self.passing, "cpu": cpu, "cpu_passing": self.cpu_all * self.scale,
+        return {"failing": self.failing, "passing": self.passing, "all": self.probing and self.extra is None, "cpu": cpu, "cpu_passing": self.cpu_all * self.scale,
                 "wall": 2.0 + 4 * (cpu + self.cpu_all * self.scale)}
 
     def _send_cold(self, candidate):
@@ -245,9 +283,12 @@ class Bench:
             self.slow.append(candidate)
         elif verdict == "partial":
             self.report["partial"] += 1
-            self.partials.append((candidate, answer))
+            self.partials.append((-answer["green"], candidate.cost, candidate.number, candidate))
+            self.partials.sort()
         elif candidate.company:
             self.company.append(candidate)
+        if not self.probing:
+            self.judged.append(candidate)
         self.unsure.append(candidate)
 
     def _found(self, candidate):
@@ -263,12 +304,18 @@ class Bench:
                       reason="%s at %s:%d" % (candidate.op, candidate.src.path, candidate.line))
 
     def _enough(self):
+        """Whether to stop: the time is up, the list is full of better ones, or the first fix is old enough."""
         now = time.monotonic()
-        if now >= self.repair.end or len(self.plausible) >= self.repair.request["limit"]:
+        if now >= self.repair.end:
             return True
         if self.first_at is None:
             return False
-        return now - self.first_at > max(1.0, self.first_at - self.repair.began)
+        limit = self.repair.request["limit"]
+        if len(self.plausible) >= limit:
+            worst = self.plausible[limit - 1].cost
+            waiting = [c for c, _ in self.running.values()] + self.again
+            return not any(c.cost < worst for c in waiting)
+        return now - self.first_at > max(.5, .5 * (self.first_at - self.repair.began))
 
     def _damaged(self):
         """Whether a child altered the tree; checked at most a tenth of the time."""

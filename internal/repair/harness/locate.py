@@ -1,5 +1,6 @@
 """Suspicion of every statement from one traced run of the tests (Ochiai)."""
 import ast
+import difflib
 import math
 import re
 
@@ -56,6 +57,9 @@ class Located:
         susp = max([self.line(path, n) for n in lines] or [0.0])
         return susp, max([self.bonus.get((path, n), 0) for n in lines] or [0.0])
 
+    def at_import(self, path, stmt):
+        return stmt.lineno in self.imported.get(path, ())
+
     def named(self, func):
         """Whether a failing test's name speaks of the function."""
         if func is None or len(func.name) < 3:
@@ -77,6 +81,7 @@ def count(table, lines):
 def rank(ctx, located):
     """Yields (price, suspicion, source, statement), price being what suspicion adds to a cost."""
     out = []
+    words = asked_for(ctx)
     for path, src in ctx.sources.items():
         direct = {stmt: located.own(path, stmt) for stmt in src.stmts}
         uses = None
@@ -92,8 +97,12 @@ def rank(ctx, located):
                     susp = max(susp, .8)
             elif isinstance(stmt, (ast.Import, ast.ImportFrom)):
                 susp = .5 if not bonus else max(.9, susp)
+            asked = wanted(stmt, words)
+            susp = max(susp, asked)
             if susp <= 0 and not bonus:
-                continue
+                if not located.at_import(path, stmt):
+                    continue
+                susp = .3
             price = 2.0 * (1.0 - susp) - bonus - located.named(stmt._func)
             out.append((price, susp, src, stmt))
     out.sort(key=lambda r: (r[0], r[2].path, r[3].lineno))
@@ -110,7 +119,28 @@ def references(ctx, located):
                 susp = located.line(path, node.lineno)
                 if susp > out.get(name, 0):
                     out[name] = susp
+    for name in ctx.test_names:
+        out.setdefault(name, .5)
     return out
+
+
+def asked_for(ctx):
+    """The identifiers in the messages of the exceptions that were seen."""
+    return {w for h in ctx.hints for w in re.findall(r"[A-Za-z_]\w+", h["text"]) if len(w) > 2}
+
+
+def wanted(stmt, words):
+    """The suspicion of a definition that an exception's message names, or nearly names."""
+    names = [stmt.name] if isinstance(stmt, FUNCTIONS + (ast.ClassDef,)) else []
+    if stmt._func is None and isinstance(stmt, ast.Assign):
+        names = targets(stmt)
+    best = 0.0
+    for name in names:
+        if name in words:
+            best = .85
+        elif difflib.get_close_matches(name, words, 1, .6):
+            best = max(best, .75)
+    return best
 
 
 def inherited(stmt, direct, uses):

@@ -15,10 +15,7 @@ import sys
 import tempfile
 import time
 
-from . import guard, locate, procs, work
-from .judging import Bench
-from .propose import Stream
-from .site import Context
+from . import guard, procs, work
 from .source import Source, Unreadable
 
 SKIPPED = guard.SKIPPED | {"build", "dist", "site-packages"}
@@ -108,8 +105,9 @@ def printable(path):
 
 
 def traced_run(talk, nursery, setup, seconds):
-    """The traced base run in a child, or None."""
+    """The traced base run in a child; meanwhile the rest of the harness is compiled here."""
     child = nursery.spawn(lambda fd: work.trace_base(setup, fd), seconds, "trace", memory=setup["memory"])
+    importlib.import_module("_nexus_repair.judging")
     while True:
         talk.alive()
         finished, _ = nursery.poll(wait=.2)
@@ -129,8 +127,8 @@ def preload(names):
 
 
 class Repair:
-    def __init__(self, talk, request):
-        self.talk, self.request = talk, request
+    def __init__(self, talk, request, bytecode):
+        self.talk, self.request, self.bytecode = talk, request, bytecode
         self.root = os.path.realpath(os.getcwd())
         self.began = time.monotonic()
         self.end = self.began + request["seconds"]
@@ -147,6 +145,7 @@ class Repair:
         self.talk.say("done", report=self.report)
 
     def _search(self):
+        """Returns the reason when nothing was found."""
         req = self.request
         sources, test_texts = load(self.root, req, self.report)
         if not sources:
@@ -159,7 +158,7 @@ class Repair:
         setup = {"runner": req["runner"], "root": self.root, "paths": sorted(sources), "args": req["args"],
                  "failing": req["failing"], "test_seconds": req["test_seconds"], "memory": req["memory"],
                  "trace_seconds": max(2.0, .3 * req["seconds"]),
-                 "texts": {p: s.utf8.decode("utf-8") for p, s in sources.items()}}
+                 "bytecode": self.bytecode, "texts": {p: s.utf8.decode("utf-8") for p, s in sources.items()}}
         traced = traced_run(self.talk, self.nursery, setup, max(5.0, .5 * req["seconds"]))
         if "tests" not in traced:
             return "the traced run of the tests gave no result: %s" % traced.get("reason")
@@ -169,15 +168,18 @@ class Repair:
         if not failing:
             return traced.get("reason") or "none of the failing tests fails here"
         preload(traced["modules"])
+        from . import locate
+        from .judging import Bench
+        from .propose import Stream
         ctx, located = self._context(sources, traced, test_texts, failing)
         ranked = locate.rank(ctx, located)
         self.report["localised"] = [{"path": s.path, "line": n.lineno, "suspicion": round(susp, 3)}
                                     for price, susp, s, n in ranked[:10]]
         if not ranked:
             return "no line of the sources ran in a failing test"
-        bench = Bench(self, setup, traced, failing, passing, located)
+        bench = Bench(self, setup, traced, failing, passing, located, ctx, ranked)
         try:
-            return bench.search(Stream(ctx, ranked), ctx)
+            return bench.search(Stream(ctx, ranked))
         finally:
             bench.close()
 
@@ -202,6 +204,8 @@ class Repair:
         return wanted, passing
 
     def _context(self, sources, traced, test_texts, failing):
+        from . import locate
+        from .site import Context
         ctx = Context(sources, traced["types"], test_texts)
         known = set(failing)
         for test in traced["tests"]:
@@ -223,12 +227,11 @@ def main(request):
     talk = Talk()
     scratch = tempfile.mkdtemp(prefix="nexus-repair-")
     sys.dont_write_bytecode = True
-    sys.pycache_prefix = os.path.join(scratch, "pyc")
     os.environ["TMPDIR"] = tempfile.tempdir = scratch
     repair = None
     code = 0
     try:
-        repair = Repair(talk, request)
+        repair = Repair(talk, request, os.path.join(scratch, "bytecode"))
         repair.run()
     except Ended:
         code = 0

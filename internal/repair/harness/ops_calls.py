@@ -86,7 +86,7 @@ def callees(site):
                     yield 1.6, "call sibling method", [(end - len(node.func.attr.encode()), end, other)]
 
 
-WRAPS = {"str": ("int", "float", "len", "list"), "int": ("str", "abs", "float", "bool"), "float": ("int", "round", "abs", "str"),
+WRAPS = {"str": ("int", "float", "len", "list"), "int": ("str", "abs", "float"), "float": ("int", "round", "abs", "str"),
          "list": ("len", "sorted", "set", "sum", "tuple"), "set": ("sorted", "list", "len"), "dict": ("list", "len", "sorted"),
          "tuple": ("list", "set", "len"), "generator": ("list", "sum"), "range": ("list",), "": ("int", "str", "list", "sorted",
                                                                                          "set", "abs", "len")}
@@ -327,8 +327,7 @@ def exceptions(site):
 
 def awaits(site):
     """await forgotten before a coroutine call, or yield against yield from."""
-    module = site.ctx.module(site.src)
-    coroutines = {n.name for n in ast.walk(site.src.tree) if isinstance(n, ast.AsyncFunctionDef)}
+    coroutines = site.ctx.module(site.src).coroutines
     if isinstance(site.func, ast.AsyncFunctionDef):
         for node in site.nodes:
             if isinstance(node, ast.Call) and not isinstance(node._parent, ast.Await):
@@ -349,7 +348,6 @@ def awaits(site):
                 colon = site.src.utf8.rfind(b":", site.src.span(node)[0], at)
                 text = ", %s=%s" if node.args.args else " %s=%s"
                 yield 1.5, "bind loop variable", [(colon, colon, text % (name, name))]
-    return module
 
 
 OPERATORS = (callees, wrapping, arglists, strings, exceptions, awaits)

@@ -231,7 +231,7 @@ def numbers(site):
         bound = site.is_bound(node)
         options = []
         if isinstance(value, int):
-            base = .8 if bound else 1.0
+            base = 1.0 if not bound or site.starts_range(node) else .8
             options += [(value + 1, base), (value - 1, base + .02)]
             options += [(value + 2, 1.9), (value - 2, 1.9), (value * 10, 1.7), (value * 2, 1.8), (value * 100, 2.0)]
             options += [(value // 10, 1.7)] if value % 10 == 0 else []
@@ -303,8 +303,8 @@ def offsets(site):
         else:
             cost = 2.3
         if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
-            if isinstance(node.right, ast.Constant) and isinstance(node.right.value, int):
-                cost += .6
+            if isinstance(node.right, ast.Constant):
+                continue  # another constant is the same edit
         if not bound and isinstance(node._parent, ast.BinOp) and isinstance(node, ast.BinOp):
             cost += .4
         text = paren(node, site.t(node)) if not isinstance(node, ast.BinOp) or not isinstance(

@@ -9,7 +9,7 @@ from .site import BUILTINS, arguments, class_members
 NAME_ERROR = re.compile(r"name '(\w+)' is not defined")
 UNBOUND = re.compile(r"(?:local variable|free variable) '(\w+)'")
 ATTRIBUTE = re.compile(r"'?([\w.]+)'? (?:object )?has no attribute '(\w+)'")
-KEYWORD = re.compile(r"unexpected keyword argument '(\w+)'")
+KEYWORD = re.compile(r"(?:unexpected keyword argument '(?=\w+')|(?='\w+' is an invalid keyword argument)')(\w+)'")
 
 
 def close(word, names, limit=4):
@@ -114,12 +114,7 @@ def siblings(site, node, module):
     """Attributes that the module reads from the same variable."""
     if not isinstance(node.value, ast.Name) or node.value.id in module.imports:
         return []
-    out = []
-    for other in ast.walk(site.src.tree):
-        if isinstance(other, ast.Attribute) and isinstance(other.value, ast.Name) and \
-                other.value.id == node.value.id and other.attr != node.attr and other.attr not in out:
-            out.append(other.attr)
-    return out[:6]
+    return [a for a in module.attributes_of.get(node.value.id, ()) if a != node.attr][:6]
 
 
 def builtin_names(kind):
@@ -148,7 +143,7 @@ def keywords(site):
             start = site.src.span(key.value)[0]
             at = site.src.utf8.rfind(key.arg.encode("utf-8"), 0, start)
             span = (at, at + len(key.arg.encode("utf-8")))
-            pool = accepted or site.ctx.module(site.src).keywords | COMMON_KEYWORDS
+            pool = accepted or site.ctx.module(site.src).keywords | COMMON_KEYWORDS | imports.outside_keywords(site, node)
             for cost, other in close(key.arg, pool, 4):
                 yield (.1 if bad else .8) + cost, "keyword %s to %s" % (key.arg, other), [span + (other,)]
             for other in accepted or ():
@@ -240,7 +235,7 @@ def special(name):
 
 def substitution(site):
     """Another variable in scope in place of a name, pruned by the types seen at run time."""
-    names = site.locals()
+    names, reads = site.locals(), site.reads()
     module = site.ctx.module(site.src)
     for node in site.nodes:
         if not isinstance(node, ast.Name) or isinstance(node.ctx, ast.Del):
@@ -267,6 +262,10 @@ def substitution(site):
                 cost -= .2
             if other in ("self", "cls"):
                 cost += 1.0
+            if not store:
+                # A real line seldom leaves a variable unread: what nobody else reads belongs here.
+                cost += .7 if reads.get(node.id, 0) == 1 and node.id in names else 0
+                cost -= .5 if other in names and reads.get(other, 0) == 0 else 0
             if any(isinstance(n, ast.Name) and n.id == other for n in siblings_of(node)):
                 cost += .3
             yield cost, "variable %s to %s" % (node.id, other), site.rep(node, other)

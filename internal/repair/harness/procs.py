@@ -116,7 +116,7 @@ class Nursery:
             code = 0
         except BaseException as err:
             try:
-                send(write, {"verdict": "crash", "reason": ("%s: %s" % (type(err).__name__, err))[:300]})
+                send(write, {"verdict": "crash", "reason": ("%s: %s" % (type(err).__name__, err))[:300], "last": True})
             except BaseException:
                 code = 71
         finally:

@@ -43,6 +43,7 @@ class ModuleInfo:
     def __init__(self, src):
         self.functions, self.classes, self.variables, self.imports = {}, {}, {}, {}
         self.numbers, self.strings, self.attributes, self.keywords = [], [], {}, set()
+        self.coroutines, self.attributes_of = set(), {}
         for stmt in src.stmts:
             if stmt._func is None and stmt._cls is None:
                 self._top(stmt)
@@ -51,6 +52,12 @@ class ModuleInfo:
                 self._literal(node)
             elif isinstance(node, ast.Attribute):
                 self.attributes[node.attr] = self.attributes.get(node.attr, 0) + 1
+                if isinstance(node.value, ast.Name):
+                    of = self.attributes_of.setdefault(node.value.id, [])
+                    if node.attr not in of:
+                        of.append(node.attr)
+            elif isinstance(node, ast.AsyncFunctionDef):
+                self.coroutines.add(node.name)
             elif isinstance(node, ast.keyword) and node.arg:
                 self.keywords.add(node.arg)
 
@@ -113,8 +120,11 @@ def literals(texts):
 
 
 def class_members(cls):
-    """The methods and self attributes of a class."""
-    out = {}
+    """The methods and self attributes of a class, remembered with it."""
+    out = getattr(cls, "_members", None)
+    if out is not None:
+        return out
+    out = cls._members = {}
     for node in ast.walk(cls):
         if isinstance(node, FUNCTIONS) and node._cls is cls:
             out[node.name] = "method"
@@ -141,6 +151,7 @@ class Site:
         if self.func is not None and self.cls is None:
             self.cls = self.func._cls
         self.nodes = own_nodes(stmt)
+        self._reads = None
         self.types = self._types()
         self.hints = [h for h in ctx.hints if any(
             f[0] == src.path and stmt.lineno <= f[1] <= stmt.end_lineno for f in h["frames"])]
@@ -238,6 +249,21 @@ class Site:
                 return True
         return isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id == "range"
 
+    def starts_range(self, node):
+        """Whether the expression is the first of several arguments of range, which is rarely the wrong one."""
+        parent = node._parent
+        return isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id == "range" \
+            and len(parent.args) > 1 and parent.args[0] is node
+
+    def reads(self):
+        """How often each name is read in the enclosing function."""
+        if self._reads is None:
+            self._reads = {}
+            for node in ast.walk(self.func) if self.func is not None else ():
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                    self._reads[node.id] = self._reads.get(node.id, 0) + 1
+        return self._reads
+
     def literal_penalty(self, node):
         """Literals in a plain return overfit: they come later."""
         parent = node._parent
@@ -292,7 +318,11 @@ class Site:
 
 
 def stored(func):
-    out = []
+    """The names that a function's body binds, in order, remembered with it."""
+    out = getattr(func, "_stored", None)
+    if out is not None:
+        return out
+    out = func._stored = []
     for node in ast.walk(func):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id not in out:
             out.append(node.id)

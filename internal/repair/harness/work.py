@@ -12,6 +12,12 @@ from . import procs, trace
 PASSED = "passed"
 
 
+def fresh_bytecode(setup):
+    """Makes the project's stale bytecode invisible; what was imported before keeps its own."""
+    sys.dont_write_bytecode = True
+    sys.pycache_prefix = setup["bytecode"]
+
+
 class TookTooLong(BaseException):
     """Raised by the timer inside a traced test."""
 
@@ -81,6 +87,7 @@ def trace_base(setup, fd):
         tests.run(order, seen)
         signal.setitimer(signal.ITIMER_REAL, 0)
 
+    fresh_bytecode(setup)
     signal.signal(signal.SIGALRM, too_long)
     before = set(sys.modules)
     signal.setitimer(signal.ITIMER_REAL, max(limit, 10.0))
@@ -169,6 +176,7 @@ def judge_cold(setup, job, fd):
     """Judges in a process that has not imported the project yet."""
     run = runner(setup["runner"])
     run.cheap_failures()
+    fresh_bytecode(setup)
     overlay(setup["root"], job["files"])
 
     def say(answer):
@@ -266,6 +274,7 @@ def serve_hot(setup, control, report):
                 nursery.spawn(lambda fd, job=job: judge_hot(swapper, tests, job, fd),
                               job["wall"], job, job["cpu"], setup["memory"])
 
+    fresh_bytecode(setup)
     reason = run.session(setup["args"], ready)
     procs.send(report, {"ready": False, "reason": reason})
 

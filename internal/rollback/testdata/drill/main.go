@@ -23,6 +23,7 @@ type job struct {
 	Base     []byte
 	FileSize uint64
 	UID      int
+	Umask    int
 }
 
 func main() {
@@ -73,6 +74,9 @@ func confine(j job) error {
 		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
 			return err
 		}
+	}
+	if j.Umask > 0 {
+		syscall.Umask(j.Umask)
 	}
 	if j.UID > 0 {
 		return syscall.Setuid(j.UID)

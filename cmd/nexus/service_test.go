@@ -1,0 +1,210 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/stretchr/testify/require"
+
+	"nexuscore.dev/nexus/internal/run"
+)
+
+// up starts `nexus up` and returns the address of its gateway.
+func (w *world) up() (url string, stop func()) {
+	w.t.Helper()
+	cmd := w.background("up", "--listen", "127.0.0.1:0", "--root", w.dir)
+	out, _ := cmd.Stdout.(*buffer)
+	address := regexp.MustCompile(`gateway +(http://\S+)`)
+	require.Eventually(w.t, func() bool { return address.MatchString(out.String()) }, 30*time.Second, 20*time.Millisecond)
+	return address.FindStringSubmatch(out.String())[1], func() {
+		require.NoError(w.t, cmd.Process.Signal(syscall.SIGTERM))
+		require.NoError(w.t, cmd.Wait(), out.String())
+	}
+}
+
+// until polls the gateway until the run is closed.
+func (w *world) until(url, id string) run.Summary {
+	w.t.Helper()
+	var sum run.Summary
+	require.Eventually(w.t, func() bool {
+		res, err := http.Get(url + "/v1/runs/" + id) //nolint:noctx // bounded by the test
+		if err != nil {
+			return false
+		}
+		defer res.Body.Close()
+		body, err := io.ReadAll(res.Body)
+		return err == nil && json.Unmarshal(body, &sum) == nil && sum.Step == "closed"
+	}, time.Minute, 50*time.Millisecond)
+	return sum
+}
+
+func TestGatewayHeals(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	url, stop := w.up()
+	defer stop()
+	dir := w.project("calc")
+	res, err := http.Post(url+"/v1/tasks", "application/json", //nolint:noctx // bounded by the test
+		strings.NewReader(`{"kind":"heal","sources":["engine"],"dir":"`+dir+`"}`))
+	require.NoError(t, err)
+	defer res.Body.Close()
+	require.Equal(t, http.StatusAccepted, res.StatusCode)
+	var took struct {
+		Run string `json:"run"`
+	}
+	require.NoError(t, json.NewDecoder(res.Body).Decode(&took))
+	require.Equal(t, run.Approved, w.until(url, took.Run).State)
+	w.clean(dir)
+}
+
+// readme returns the first fenced block of a language in the README.
+func readme(t *testing.T, lang string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	require.NoError(t, err)
+	_, rest, ok := strings.Cut(string(text), "```"+lang+"\n")
+	require.True(t, ok)
+	block, _, ok := strings.Cut(rest, "```")
+	require.True(t, ok)
+	return block
+}
+
+// The README's client knows nothing of this code base: it speaks to the socket.
+func TestReadmeClientHeals(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	url, stop := w.up()
+	defer stop()
+	dir := w.project("calc")
+	state := filepath.Join(w.dir, "xdg", "nexus")
+	out, err := exec.Command("python3", "-c", readme(t, "python"), state, dir).CombinedOutput() //nolint:gosec,noctx // the README's own text
+	require.NoError(t, err, string(out))
+	id := w.only(url)
+	require.Equal(t, run.Approved, w.until(url, id).State)
+}
+
+// only waits for the one run that there is.
+func (w *world) only(url string) string {
+	w.t.Helper()
+	var list struct {
+		Runs []run.Summary `json:"runs"`
+	}
+	require.Eventually(w.t, func() bool {
+		res, err := http.Get(url + "/v1/runs") //nolint:noctx // bounded by the test
+		if err != nil {
+			return false
+		}
+		defer res.Body.Close()
+		return json.NewDecoder(res.Body).Decode(&list) == nil && len(list.Runs) == 1
+	}, 30*time.Second, 50*time.Millisecond)
+	return list.Runs[0].Run
+}
+
+// A stranger's malformed messages become dead letters, and nothing stops.
+func TestStrangersNonsense(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	url, stop := w.up()
+	defer stop()
+	state := filepath.Join(w.dir, "xdg", "nexus")
+	client := strings.Replace(readme(t, "python"), `json.dumps({"dir": os.path.abspath(sys.argv[2])}).encode()`, `b"{not json"`, 1)
+	out, err := exec.Command("python3", "-c", client, state, "x").CombinedOutput() //nolint:gosec,noctx // the README's own text
+	require.NoError(t, err, string(out))
+	dir := w.project("calc")
+	out, err = exec.Command("python3", "-c", readme(t, "python"), state, dir).CombinedOutput() //nolint:gosec,noctx // the README's own text
+	require.NoError(t, err, string(out))
+	require.Equal(t, run.Approved, w.until(url, w.only(url)).State)
+}
+
+// external starts a stand-alone NATS server.
+func external(t *testing.T, jetstream bool) string {
+	t.Helper()
+	ns, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: jetstream, StoreDir: t.TempDir(), NoLog: true, NoSigs: true,
+	})
+	require.NoError(t, err)
+	ns.Start()
+	t.Cleanup(func() { ns.Shutdown(); ns.WaitForShutdown() })
+	require.True(t, ns.ReadyForConnections(10*time.Second))
+	addr, ok := ns.Addr().(*net.TCPAddr)
+	require.True(t, ok)
+	return "nats://" + addr.String()
+}
+
+func TestExternalServer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	dir := w.project("calc")
+	url := external(t, true)
+	sum, r := w.heal(dir, "--source", "engine", "--nats", url)
+	require.Equal(t, run.Approved, sum.State, "%s\n%s", r.out, r.err)
+	r = w.nexus("run", "ls", "--nats", url)
+	require.Contains(t, r.out, sum.Run[:8])
+}
+
+func TestUnsuitableServer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.nexus("heal", w.project("calc"), "--nats", external(t, false))
+	require.Equal(t, 1, r.exit)
+	require.Contains(t, r.err, "JetStream")
+}
+
+// Eight heals of eight folders share one state folder. When the process that
+// runs the bus is killed the others say so, and the next command of each
+// folder gets it right.
+func TestEightHealsAndTheOwnerDies(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	m := w.script("answer times=* " + `"` + strings.ReplaceAll(strings.ReplaceAll(fenced(calcFixed), "\n", `\n`), `"`, `\"`) + `"`)
+	var cmds []*exec.Cmd
+	var dirs []string
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
+		dir := w.project(name)
+		dirs = append(dirs, dir)
+		cmds = append(cmds, w.background("heal", dir, "--source", "model"))
+	}
+	<-m.Arrived()
+	owner := w.owner()
+	require.NoError(t, syscall.Kill(owner, syscall.SIGKILL))
+	for i, cmd := range cmds {
+		err := cmd.Wait()
+		errs := cmd.Stderr.(*buffer).String()
+		require.NotContains(t, errs, "goroutine", dirs[i])
+		if cmd.Process.Pid != owner && err != nil {
+			require.Regexp(t, `has ended|does not answer|owns the state`, errs)
+			require.Equal(t, 1, cmd.ProcessState.ExitCode())
+		}
+	}
+	for _, dir := range dirs {
+		sum, r := w.heal(dir, "--source", "model")
+		require.Equal(t, run.Approved, sum.State, "%s\n%s", r.out, r.err)
+		text, err := os.ReadFile(filepath.Join(dir, "calc.py"))
+		require.NoError(t, err)
+		require.Equal(t, calcFixed, string(text))
+		w.clean(dir)
+	}
+}
+
+// owner is the process that runs the bus.
+func (w *world) owner() int {
+	w.t.Helper()
+	var a struct {
+		PID int `json:"pid"`
+	}
+	text, err := os.ReadFile(filepath.Join(w.dir, "xdg", "nexus", "owner.json"))
+	require.NoError(w.t, err)
+	require.NoError(w.t, json.Unmarshal(text, &a))
+	return a.PID
+}

@@ -1,0 +1,18 @@
+package bus
+
+import (
+	"context"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/rs/zerolog"
+)
+
+// attachTimeout bounds how long the owner's server may take to answer.
+const attachTimeout = 2 * time.Second
+
+// Attach reaches the server of a state folder's owner. The connection is not
+// made again when it breaks: then the owner is gone, and Lost says so at once.
+func Attach(ctx context.Context, a Address, log zerolog.Logger) (*Bus, error) {
+	return Connect(ctx, a.URL, "nexus-client", log, nats.NoReconnect(), nats.Timeout(attachTimeout))
+}

@@ -1,0 +1,124 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"nexuscore.dev/nexus/internal/failure"
+	"nexuscore.dev/nexus/internal/run"
+	"nexuscore.dev/nexus/internal/wire"
+)
+
+// step records the fact and what follows. Everything is derived from the
+// state as it is in the log, so a step that was cut short is completed by the
+// next delivery of its message.
+func (l *lane) step(ctx context.Context, id string, e *entry, fact *run.Fact) error {
+	var early error
+	if fact != nil {
+		f := *fact
+		f.At = time.Now().UTC()
+		if e.state.Awaits(f) {
+			if err := l.record(ctx, id, e, f); err != nil {
+				return err
+			}
+		} else if d := dueIn(e.state, f); d > 0 {
+			early = &laterError{d}
+		}
+	}
+	for cmds := run.Decide(e.state); len(cmds) > 0; cmds = run.Decide(e.state) {
+		for _, cmd := range cmds {
+			if err := l.append(ctx, id, e, run.Event{N: e.state.N + 1, Decider: run.Decider, Command: cmd}); err != nil {
+				return err
+			}
+		}
+	}
+	if e.state.Settled != nil && !e.told && l.c.cfg.Settled != nil {
+		l.c.cfg.Settled(e.state)
+		e.told = true
+	}
+	if e.state.Closed {
+		return l.c.bus.disarm(ctx, id)
+	}
+	if err := l.arm(ctx, id, e); err != nil {
+		return err
+	}
+	return early
+}
+
+// maxEarly is how far the clocks of server and conductor may differ: a timer
+// that fires earlier than its moment by less than that is kept until then.
+const maxEarly = time.Minute
+
+// dueIn is how long a fired timer must wait for its moment, or 0.
+func dueIn(s run.State, f run.Fact) time.Duration {
+	for _, t := range s.Timers() {
+		if d := t.At.Sub(f.At); t.Name == f.Timer && d > 0 && d < maxEarly {
+			return d
+		}
+	}
+	return 0
+}
+
+// record appends the fact with the first command that follows from it. An
+// answer that leads to an event larger than the bus takes is a failure.
+func (l *lane) record(ctx context.Context, id string, e *entry, f run.Fact) error {
+	err := l.append(ctx, id, e, consequence(e.state, f))
+	if large := (*largeError)(nil); errors.As(err, &large) && f.Answer != nil {
+		f.Answer, f.Failure = nil, &run.Failure{Category: string(failure.Unexpected), Op: string(f.By), Message: large.Error()}
+		err = l.append(ctx, id, e, consequence(e.state, f))
+	}
+	return err
+}
+
+func consequence(s run.State, f run.Fact) run.Event {
+	next := run.Event{N: s.N + 1, Decider: run.Decider, Fact: &f, Command: run.Result{}}
+	if f.Timer != "" {
+		next.Command = run.Due{}
+	} else if cmds := run.Decide(run.FoldFact(s, f)); len(cmds) > 0 {
+		next.Command = cmds[0]
+	}
+	return next
+}
+
+// append stores the event and folds it.
+func (l *lane) append(ctx context.Context, id string, e *entry, ev run.Event) error {
+	next, err := run.Fold(e.state, ev)
+	if err != nil {
+		return err
+	}
+	body, err := wire.EncodeEvent(ev)
+	if err != nil {
+		return err
+	}
+	if end, ok := ev.Command.(run.Ended); ok && end.Dead != nil {
+		d := end.Dead
+		err := l.c.bus.bury(ctx, Letter{
+			Category: d.Category, Reason: d.Reason, Run: id, Ask: d.Ask, Worker: string(d.Worker), At: time.Now().UTC(),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	seq, err := l.c.bus.append(ctx, record{run: id, last: e.last, n: ev.N, name: ev.Command.Name(), home: next.Task.Home, body: body})
+	if err != nil {
+		return err
+	}
+	e.state, e.last = next, seq
+	return nil
+}
+
+// arm sets the timers that the state waits for and this lane has not set.
+func (l *lane) arm(ctx context.Context, id string, e *entry) error {
+	for _, t := range e.state.Timers() {
+		if e.armed[t.Name].Equal(t.At) {
+			continue
+		}
+		if err := l.c.bus.arm(ctx, id, t); err != nil {
+			return fmt.Errorf("bus: timer %s of %s: %w", t.Name, id, err)
+		}
+		e.armed[t.Name] = t.At
+	}
+	return nil
+}

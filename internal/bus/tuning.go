@@ -1,0 +1,40 @@
+package bus
+
+import "time"
+
+// tuning holds the times and counts that tests make small.
+type tuning struct {
+	// ackWait is how long a message may be in hand without a sign of life.
+	ackWait time.Duration
+	// heartbeat is how often a worker in progress extends its claim.
+	heartbeat time.Duration
+	// retryDelay is how long a message rests that could not be handled
+	// because the bus or the disk did not take the answer; it grows with the
+	// number of deliveries up to retryMax.
+	retryDelay time.Duration
+	// maxDeliver is the server's own guard. It counts every delivery, also
+	// those after a shutdown or an outage, so it is far above maxTries.
+	maxDeliver int
+	// maxTries is how often an ask may be begun again after its worker was
+	// lost with it in hand.
+	maxTries int
+	// fullFor is how long an answer about the space left is believed.
+	fullFor time.Duration
+	// hook hears of each publish, before and after it; for tests that break
+	// the connection at that moment.
+	hook func(subject string, stored bool)
+}
+
+const (
+	retryMax = 30 * time.Second
+	// drainTime bounds how long a stopping process waits for what is still on
+	// its way to it, and for a last outcome to be stored.
+	drainTime = 2 * time.Second
+)
+
+func tuned() tuning {
+	return tuning{
+		ackWait: 15 * time.Second, heartbeat: 4 * time.Second, retryDelay: time.Second,
+		maxDeliver: 200, maxTries: 5, fullFor: 3 * time.Second,
+	}
+}
