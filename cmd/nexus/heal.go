@@ -227,11 +227,7 @@ func (h *healing) release(prev *rollback.Claim) error {
 // there is nothing left to do.
 func (h *healing) resume(ctx context.Context, id string) (done bool, err error) {
 	b := h.node.Bus()
-	log, err := b.ReadLog(ctx, id)
-	if err != nil {
-		return false, err
-	}
-	s, err := log.State()
+	s, err := h.interrupted(ctx, id)
 	if err != nil {
 		return false, err
 	}
@@ -259,6 +255,36 @@ func (h *healing) resume(ctx context.Context, id string) (done bool, err error) 
 	}
 	_, err = h.cfg.Claims.Acquire(h.task.Dir, rollback.Claim{Run: own, State: h.cfg.State})
 	return false, err
+}
+
+// queueWait is how long a task may stay in the queue before it is given up.
+const queueWait = 10 * time.Second
+
+// interrupted is the state of an interrupted run. Its task may still be in the
+// queue: then the run opens now, and must be waited for before the folder is
+// given to another one.
+func (h *healing) interrupted(ctx context.Context, id string) (run.State, error) {
+	ctx, cancel := context.WithTimeout(ctx, queueWait)
+	defer cancel()
+	for {
+		log, err := h.node.Bus().ReadLog(ctx, id)
+		if err != nil {
+			return run.State{}, err
+		}
+		s, err := log.State()
+		if err != nil || s.N > 0 {
+			return s, err
+		}
+		queued, err := h.node.Bus().QueuedTasks(ctx)
+		if err != nil || queued == 0 {
+			return s, err
+		}
+		select {
+		case <-ctx.Done():
+			return s, fmt.Errorf("run %s is still in the queue: %w", id, ctx.Err())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 // same reports whether a run was started with the settings of this command.

@@ -39,7 +39,7 @@ func TestBadInput(t *testing.T) {
 		{"a target outside", func(w *world) string { return w.project("calc") }, []string{"--target", "../x.py"}, "leaves the folder"},
 		{"model without a model", func(w *world) string { return w.project("calc") }, []string{"--source", "model"}, "NEXUS_MODEL_BASE_URL"},
 		{"unknown source", func(w *world) string { return w.project("calc") }, []string{"--source", "magic"}, "model"},
-		{"bad time limit", func(w *world) string { return w.project("calc") }, []string{"--timeout", "-3s"}, "time limit"},
+		{"bad time limit", func(w *world) string { return w.project("calc") }, []string{"--timeout=-3s"}, "time limit"},
 		{"no server", func(w *world) string { return w.project("calc") }, []string{"--nats", "nats://127.0.0.1:1"}, "connect"},
 	}
 	for _, c := range cases {

@@ -98,7 +98,9 @@ func TestReadmeClientHeals(t *testing.T) {
 func (w *world) only(url string) string {
 	w.t.Helper()
 	var list struct {
-		Runs []run.Summary `json:"runs"`
+		Runs []struct {
+			Run string `json:"run"`
+		} `json:"runs"`
 	}
 	require.Eventually(w.t, func() bool {
 		res, err := http.Get(url + "/v1/runs") //nolint:noctx // bounded by the test
@@ -193,6 +195,8 @@ func TestEightHealsAndTheOwnerDies(t *testing.T) {
 		text, err := os.ReadFile(filepath.Join(dir, "calc.py"))
 		require.NoError(t, err)
 		require.Equal(t, calcFixed, string(text))
+	}
+	for _, dir := range dirs {
 		w.clean(dir)
 	}
 }

@@ -27,6 +27,10 @@ type tester struct {
 // Limits of one execution of the tests.
 const (
 	suiteTimeout = 10 * time.Minute
+	// testTimeout bounds one test. Both are cut to a share of the run's time.
+	testTimeout = time.Minute
+	suiteShare  = 0.4
+	testShare   = 0.15
 	// againBelow is how quick a baseline must be to be run a second time,
 	// which finds the tests that do not always say the same.
 	againBelow = 10 * time.Second
@@ -70,16 +74,16 @@ func (t *tester) baseline(ctx context.Context, in *run.TestInput) (*run.TestAnsw
 	case err != nil:
 		return nil, err
 	}
-	ev, out, m, err := t.execute(ctx, plan, in.Base, in.Dir)
+	ev, out, m, err := t.execute(ctx, plan, in.Base, in)
 	if err != nil {
 		return nil, err
 	}
 	if !ev.Weak && ev.Completed && ev.Seconds < againBelow.Seconds() {
-		second, _, _, err := t.execute(ctx, plan, in.Base, in.Dir)
+		second, _, _, err := t.execute(ctx, plan, in.Base, in)
 		if err != nil {
 			return nil, err
 		}
-		ev.Flaky = differing(ev, second)
+		ev.Flaky = run.FlakyIDs(ev, second)
 	}
 	v, err := t.record(ctx, run.JudgeBase(ev), ev, out)
 	if err != nil {
@@ -97,17 +101,24 @@ func (t *tester) candidate(ctx context.Context, in *run.TestInput, plan testrun.
 	if c.Tree == nil {
 		return run.Verdict{}, fmt.Errorf("candidate %d has no tree", c.Rank)
 	}
-	ev, out, _, err := t.execute(ctx, plan, *c.Tree, in.Dir)
+	ev, out, _, err := t.execute(ctx, plan, *c.Tree, in)
 	if err != nil {
 		return run.Verdict{}, err
 	}
 	return t.record(ctx, run.Judge(base, ev), ev, out)
 }
 
-func (t *tester) execute(ctx context.Context, plan testrun.Plan, tree run.Tree, dir string) (ev run.Evidence, out []byte, m rollback.Manifest, err error) {
-	err = t.stage.with(ctx, tree, dir, func(staged string, manifest rollback.Manifest) error {
+func (t *tester) execute(ctx context.Context, plan testrun.Plan, tree run.Tree, in *run.TestInput) (ev run.Evidence, out []byte, m rollback.Manifest, err error) {
+	share := func(most time.Duration, part float64) time.Duration {
+		return min(most, time.Duration(in.Seconds*part*float64(time.Second)))
+	}
+	opts := testrun.Options{
+		Tree: tree.Hash, Timeout: share(suiteTimeout, suiteShare), TestTimeout: share(testTimeout, testShare),
+		Temp: t.stage.temp, Hidden: t.stage.hidden,
+	}
+	err = t.stage.with(ctx, tree, in.Dir, func(staged string, manifest rollback.Manifest) error {
 		m = manifest
-		ev, out, err = testrun.Run(ctx, plan, staged, testrun.Options{Tree: tree.Hash, Timeout: suiteTimeout, Temp: t.stage.temp, Hidden: t.stage.hidden})
+		ev, out, err = testrun.Run(ctx, plan, staged, opts)
 		return err
 	})
 	return ev, out, m, err
@@ -122,23 +133,6 @@ func (t *tester) record(ctx context.Context, v run.Verdict, ev run.Evidence, out
 	v.Evidence = ref
 	v.Output, err = t.store.Put(ctx, out)
 	return v, err
-}
-
-// differing lists the ids that did not end the same way twice.
-func differing(a, b run.Evidence) []string {
-	var out []string
-	for id, o := range a.Outcomes {
-		if b.Outcomes[id] != o {
-			out = append(out, id)
-		}
-	}
-	for id := range b.Outcomes {
-		if _, ok := a.Outcomes[id]; !ok {
-			out = append(out, id)
-		}
-	}
-	slices.Sort(out)
-	return out
 }
 
 // protected lists the files of the project that tests and runner consist of:

@@ -76,7 +76,7 @@ func (b *Bus) follow(ctx context.Context, id string, do func(run.Event, run.Stat
 	if err != nil {
 		return err
 	}
-	it, err := cons.Messages(jetstream.PullExpiry(pullExpiry), jetstream.PullHeartbeat(pullHeartbeat))
+	it, err := cons.Messages(jetstream.PullExpiry(b.tune.pullExpiry), jetstream.PullHeartbeat(b.tune.pullBeat))
 	if err != nil {
 		return err
 	}
@@ -129,13 +129,12 @@ func (b *Bus) unfollow(cons jetstream.Consumer) {
 	}
 }
 
+// orLost is ErrLost when the connection is gone for good, else err.
 func (b *Bus) orLost(err error) error {
-	select {
-	case <-b.lost:
+	if b.nc.IsClosed() {
 		return ErrLost
-	default:
-		return err
 	}
+	return err
 }
 
 // Usage says how full a stream is.
@@ -162,4 +161,13 @@ func (b *Bus) Usages(ctx context.Context) ([]Usage, error) {
 		out = append(out, Usage{name, info.State.Msgs, info.State.Bytes, info.Config.MaxBytes})
 	}
 	return out, nil
+}
+
+// QueuedTasks is how many tasks no conductor has let in or refused yet.
+func (b *Bus) QueuedTasks(ctx context.Context) (uint64, error) {
+	s, err := b.js.Stream(ctx, streamTasks)
+	if err != nil {
+		return 0, fmt.Errorf("bus: stream %s: %w", streamTasks, err)
+	}
+	return s.CachedInfo().State.Msgs, nil
 }

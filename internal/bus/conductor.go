@@ -115,6 +115,9 @@ func (c *Conductor) task(ctx context.Context, msg jetstream.Msg) error {
 	if err != nil {
 		return fmt.Errorf("bus: task: %w", err)
 	}
+	if full, err := c.bus.Full(ctx); err == nil && full { // since it was asked for
+		return &laterError{c.bus.tune.fullFor}
+	}
 	tenant, kind, err := wire.ParseTask(msg.Subject())
 	if err != nil {
 		return c.bus.poison(ctx, msg, "", 0, err)

@@ -3,12 +3,11 @@ package bus
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-
-	"sync"
 
 	"nexuscore.dev/nexus/internal/run"
 	"nexuscore.dev/nexus/internal/wire"

@@ -9,12 +9,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Pull options: a lost pull is noticed within two heartbeats.
-const (
-	pullExpiry    = 5 * time.Second
-	pullHeartbeat = time.Second
-)
-
 // feeder hands the messages of a durable consumer on.
 type feeder struct {
 	cons jetstream.Consumer
@@ -32,7 +26,7 @@ type feeder struct {
 // fetched and not handed on are given back at once.
 func (b *Bus) feed(ctx context.Context, f feeder) error {
 	it, err := f.cons.Messages(jetstream.PullMaxMessages(f.ahead),
-		jetstream.PullExpiry(pullExpiry), jetstream.PullHeartbeat(pullHeartbeat))
+		jetstream.PullExpiry(b.tune.pullExpiry), jetstream.PullHeartbeat(b.tune.pullBeat))
 	if err != nil {
 		return fmt.Errorf("bus: consume: %w", err)
 	}

@@ -125,7 +125,7 @@ func (l *lane) load(ctx context.Context, id string) (*entry, error) {
 	if e := l.runs[id]; e != nil {
 		return e, nil
 	}
-	log, err := l.c.bus.ReadLog(ctx, id)
+	log, err := l.c.bus.currentLog(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -190,6 +190,7 @@ const maxConflicts = 20
 // advance records the fact, if the run waits for it, and everything that
 // follows from the run's state.
 func (l *lane) advance(ctx context.Context, id string, fact *run.Fact) error {
+	l.doubt(id, fact)
 	for range maxConflicts {
 		e, err := l.load(ctx, id)
 		if err != nil {
@@ -208,6 +209,18 @@ func (l *lane) advance(ctx context.Context, id string, fact *run.Fact) error {
 		}
 	}
 	return fmt.Errorf("bus: run %s: others kept moving it on", id)
+}
+
+// doubt forgets what this lane knows about a run that does not wait for the
+// fact: another conductor may have moved it on to where it does.
+func (l *lane) doubt(id string, fact *run.Fact) {
+	if e := l.runs[id]; e != nil && fact != nil {
+		f := *fact
+		f.At = time.Now().UTC()
+		if !e.state.Awaits(f) {
+			delete(l.runs, id)
+		}
+	}
 }
 
 // maxStray is how often an order waits for its run to open.

@@ -53,6 +53,21 @@ func (b *Bus) ReadLog(ctx context.Context, id string) (Log, error) {
 	return l, nil
 }
 
+// currentLog reads a run's log as it is now. A replica that lags behind is not
+// believed.
+func (b *Bus) currentLog(ctx context.Context, id string) (Log, error) {
+	for {
+		l, err := b.ReadLog(ctx, id)
+		if err != nil {
+			return l, err
+		}
+		last, err := b.lastOf(ctx, id)
+		if err != nil || l.Last >= last {
+			return l, err
+		}
+	}
+}
+
 // lastOf returns the stream sequence of a run's last event, 0 for none. It
 // asks the leader of the stream, which unlike a replica never lags behind.
 func (b *Bus) lastOf(ctx context.Context, id string) (uint64, error) {

@@ -62,7 +62,7 @@ func Own(dir string) (*Owner, error) {
 // format refuses a folder that a newer version has written.
 func (o *Owner) format() error {
 	path := filepath.Join(o.dir, formatFile)
-	b, err := os.ReadFile(path) //nolint:gosec // the state folder is the caller's
+	b, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		fault.Point("bus.format")
@@ -101,7 +101,7 @@ func (o *Owner) Release() error {
 // os.ErrNotExist while an owner is starting.
 func FindOwner(dir string) (Address, error) {
 	var a Address
-	b, err := os.ReadFile(filepath.Join(dir, addressFile)) //nolint:gosec // the state folder is the caller's
+	b, err := os.ReadFile(filepath.Join(dir, addressFile))
 	if err != nil {
 		return a, fmt.Errorf("bus: owner: %w", err)
 	}

@@ -134,7 +134,7 @@ func TestProvisionKeepsTheSize(t *testing.T) {
 
 func TestPortIsTaken(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, l.Close()) }()
 	began := time.Now()

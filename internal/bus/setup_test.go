@@ -112,7 +112,13 @@ type running struct {
 func (b *bench) start(c *Bus, do func(context.Context) error) running {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- do(ctx) }()
+	go func() {
+		err := do(ctx)
+		if err != nil && ctx.Err() == nil {
+			b.tb.Logf("a part ended by itself: %v", err)
+		}
+		done <- err
+	}()
 	wait := sync.OnceValue(func() error { return <-done })
 	halt := func() error { cancel(); return wait() }
 	b.part(func() { _ = halt() }) // tests that care call it themselves

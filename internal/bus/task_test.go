@@ -136,7 +136,7 @@ func TestStrangers(t *testing.T) {
 	t.Run("raw protocol", func(t *testing.T) {
 		u, err := url.Parse(b.srv.URL())
 		require.NoError(t, err)
-		conn, err := net.DialTimeout("tcp", u.Host, patience)
+		conn, err := (&net.Dialer{Timeout: patience}).DialContext(t.Context(), "tcp", u.Host)
 		require.NoError(t, err)
 		defer func() { require.NoError(t, conn.Close()) }()
 		pass, _ := u.User.Password()

@@ -12,6 +12,10 @@ type tuning struct {
 	// because the bus or the disk did not take the answer; it grows with the
 	// number of deliveries up to retryMax.
 	retryDelay time.Duration
+	// pullExpiry is how long a request for messages stands, at least 1 s; a
+	// lost one is noticed within two pullBeats.
+	pullExpiry time.Duration
+	pullBeat   time.Duration
 	// maxDeliver is the server's own guard. It counts every delivery, also
 	// those after a shutdown or an outage, so it is far above maxTries.
 	maxDeliver int
@@ -35,6 +39,6 @@ const (
 func tuned() tuning {
 	return tuning{
 		ackWait: 15 * time.Second, heartbeat: 4 * time.Second, retryDelay: time.Second,
-		maxDeliver: 200, maxTries: 5, fullFor: 3 * time.Second,
+		pullExpiry: 5 * time.Second, pullBeat: time.Second, maxDeliver: 200, maxTries: 5, fullFor: 3 * time.Second,
 	}
 }

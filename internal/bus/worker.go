@@ -49,22 +49,13 @@ func (j Job) Pending(ctx context.Context) (bool, error) {
 	return err == nil && s.Waits(j.N), err
 }
 
-// State folds the run's log as it is now. A replica that lags behind is not
-// believed.
+// State folds the run's log as it is now.
 func (j Job) State(ctx context.Context) (run.State, error) {
-	for {
-		l, err := j.bus.ReadLog(ctx, j.Run)
-		if err != nil {
-			return run.State{}, err
-		}
-		last, err := j.bus.lastOf(ctx, j.Run)
-		if err != nil {
-			return run.State{}, err
-		}
-		if l.Last >= last {
-			return l.State()
-		}
+	l, err := j.bus.currentLog(ctx, j.Run)
+	if err != nil {
+		return run.State{}, err
 	}
+	return l.State()
 }
 
 const (

@@ -371,16 +371,19 @@ func TestStopWhileIdle(t *testing.T) {
 func TestIdleWorkerWakesUp(t *testing.T) {
 	t.Parallel()
 	got := make(chan Job, 1)
-	b := start(t, setup{workers: []Worker{worker(run.Snapshot, stuck(got))}})
+	b := start(t, setup{
+		tune:    func(t *tuning) { t.pullExpiry, t.pullBeat = time.Second, 500*time.Millisecond },
+		workers: []Worker{worker(run.Snapshot, stuck(got))},
+	})
 	select {
-	case <-time.After(pullExpiry + pullHeartbeat/2): // the quiet is what is tested
+	case <-time.After(2500 * time.Millisecond): // the quiet is what is tested
 	case <-got:
 		require.Fail(t, "an ask out of nothing")
 	}
 	began := time.Now()
 	b.submit("k")
 	recv(t, got)
-	require.Less(t, time.Since(began), pullHeartbeat)
+	require.Less(t, time.Since(began), tuned().pullExpiry/2)
 }
 
 func TestOutcomeOfErrors(t *testing.T) {

@@ -26,7 +26,9 @@ func TestFinishReasonWins(t *testing.T) {
 		_, err := patch.Decode([]byte(good), patch.Options{Finish: finish, Targets: []string{"calc.py"}})
 		requireReason(t, err, patch.ReasonTruncated)
 	}
-	_, err := patch.Decode([]byte("   \n"), patch.Options{Finish: patch.FinishStop})
+	_, err := patch.Decode([]byte(" \n"), patch.Options{Finish: "length"})
+	requireReason(t, err, patch.ReasonTruncated)
+	_, err = patch.Decode([]byte("   \n"), patch.Options{Finish: patch.FinishStop})
 	requireReason(t, err, patch.ReasonNoCode)
 	_, err = patch.Decode([]byte("x\x00"), patch.Options{Finish: patch.FinishStop})
 	requireReason(t, err, patch.ReasonNUL)
@@ -230,27 +232,27 @@ func TestOperations(t *testing.T) {
 		require.NoError(t, err, name)
 		require.Equal(t, c.want, got, name)
 	}
-	for text, reason := range map[string]string{
-		"*** Begin Patch\n*** Delete File: none.py\n*** End Patch\n":                   patch.ReasonMissing,
-		"*** Begin Patch\n*** Add File: a.py\n+x\n*** End Patch\n":                     patch.ReasonExists,
-		"*** Begin Patch\n*** Update File: a.py\n*** Move to: b.py\n*** End Patch\n":   patch.ReasonExists,
-		"*** Begin Patch\n*** Update File: a.py\n@@\n x = 1\n*** End Patch\n":          patch.ReasonNoOperation,
-		"diff --git a/a.py b/c.py\ncopy from a.py\ncopy to c.py\n":                     patch.ReasonUnsupported,
-		"diff --git a/a.bin b/a.bin\nindex 1..2 100644\nGIT binary patch\nliteral 1\n": patch.ReasonBinary,
-		"--- a/a.py\n+++ b/a.py\n":                                                                           patch.ReasonMalformed + "," + patch.ReasonNoCode,
-		"--- a/b.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-other\n":                                                 patch.ReasonNoMatch,
-		"--- /dev/null\n+++ b/a.py\n@@ -0,0 +1 @@\n+x\n":                                                     patch.ReasonExists,
-		"*** Begin Patch\n*** Update File: a.py\n@@\n-x = 1\n+x = 2\n*** Delete File: a.py\n*** End Patch\n": patch.ReasonTwoVersions,
-		"--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n x = 1\n-y = 2\n+y = 3\n@@ -2 +2 @@\n-y = 2\n+y = 4\n":     patch.ReasonOverlap,
-		"a.py\n<<<<<<< SEARCH\nx = 1\n=======\nx = 2\n=======\nx = 3\n>>>>>>> REPLACE\n":                     patch.ReasonMalformed,
-		"a.py\n<<<<<<< SEARCH\nx = 1\n=======\nx = 2\n":                                                      patch.ReasonMalformed,
-		"a.py\n<<<<<<< SEARCH\n=======\nx = 2\n>>>>>>> REPLACE\n":                                            patch.ReasonNoContext,
-		"--- a/a.py\n+++ b/a.py\n@@ -0,0 +1 @@\n+w = 0\n":                                                    patch.ReasonNoContext,
-		"<file>a.py</file><original>x = 1</original>\nbroken <patched>x = 2</patched>":                       patch.ReasonMalformed,
-		"*** Begin Patch\n*** Update File: a.py\n@@\n-x = 1\n+x = 2\n@@\n-nothing here\n+q\n*** End Patch\n": patch.ReasonNoMatch,
-		"*** Begin Patch\n*** Delete File: b.py\n*** Update File: a.py\n@@\n-absent\n+new\n*** End Patch\n":  patch.ReasonNoMatch,
+	for _, c := range [][2]string{
+		{"*** Begin Patch\n*** Delete File: none.py\n*** End Patch\n", patch.ReasonMissing},
+		{"*** Begin Patch\n*** Add File: a.py\n+x\n*** End Patch\n", patch.ReasonExists},
+		{"*** Begin Patch\n*** Update File: a.py\n*** Move to: b.py\n*** End Patch\n", patch.ReasonExists},
+		{"*** Begin Patch\n*** Update File: a.py\n@@\n x = 1\n*** End Patch\n", patch.ReasonNoOperation},
+		{"diff --git a/a.py b/c.py\ncopy from a.py\ncopy to c.py\n", patch.ReasonUnsupported},
+		{"diff --git a/a.bin b/a.bin\nindex 1..2 100644\nGIT binary patch\nliteral 1\n", patch.ReasonBinary},
+		{"--- a/a.py\n+++ b/a.py\n", patch.ReasonMalformed + "," + patch.ReasonNoCode},
+		{"--- a/b.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-other\n", patch.ReasonNoMatch},
+		{"--- /dev/null\n+++ b/a.py\n@@ -0,0 +1 @@\n+x\n", patch.ReasonExists},
+		{"*** Begin Patch\n*** Update File: a.py\n@@\n-x = 1\n+x = 2\n*** Delete File: a.py\n*** End Patch\n", patch.ReasonTwoVersions},
+		{"--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n x = 1\n-y = 2\n+y = 3\n@@ -2 +2 @@\n-y = 2\n+y = 4\n", patch.ReasonOverlap},
+		{"a.py\n<<<<<<< SEARCH\nx = 1\n=======\nx = 2\n=======\nx = 3\n>>>>>>> REPLACE\n", patch.ReasonMalformed},
+		{"a.py\n<<<<<<< SEARCH\nx = 1\n=======\nx = 2\n", patch.ReasonMalformed},
+		{"a.py\n<<<<<<< SEARCH\n=======\nx = 2\n>>>>>>> REPLACE\n", patch.ReasonNoContext},
+		{"--- a/a.py\n+++ b/a.py\n@@ -0,0 +1 @@\n+w = 0\n", patch.ReasonNoContext},
+		{"<file>a.py</file><original>x = 1</original>\nbroken <patched>x = 2</patched>", patch.ReasonMalformed},
+		{"*** Begin Patch\n*** Update File: a.py\n@@\n-x = 1\n+x = 2\n@@\n-nothing here\n+q\n*** End Patch\n", patch.ReasonNoMatch},
+		{"*** Begin Patch\n*** Delete File: b.py\n*** Update File: a.py\n@@\n-absent\n+new\n*** End Patch\n", patch.ReasonNoMatch},
 	} {
-		_, _, err := base.apply(text, patch.Options{})
-		requireReason(t, err, strings.Split(reason, ",")...)
+		_, _, err := base.apply(c[0], patch.Options{})
+		requireReason(t, err, strings.Split(c[1], ",")...)
 	}
 }

@@ -229,7 +229,7 @@ func complete(req Request, found []foundFix) ([]Fix, error) {
 	if err != nil {
 		return nil, fmt.Errorf("repair: %w", err)
 	}
-	defer root.Close() //nolint:errcheck // opened for reading
+	defer root.Close()
 	fixes := make([]Fix, 0, len(found))
 	for _, f := range found {
 		old, err := root.ReadFile(filepath.FromSlash(f.Path))

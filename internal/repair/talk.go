@@ -101,7 +101,7 @@ func (e *Engine) talk(ctx context.Context, req Request) ([]foundFix, Report, err
 	if err != nil {
 		return nil, Report{}, errors.Join(fmt.Errorf("repair: %w", err), stdin.Close(), feed.Close())
 	}
-	defer output.Close() //nolint:errcheck // a pipe's reading end
+	defer output.Close()
 	var complaints tail
 	process, err := e.cfg.Launcher.Start(ctx, Command{
 		Argv: []string{e.cfg.Python, "-B", "-c", boot}, Dir: req.Dir, Env: e.environment(),
@@ -111,7 +111,7 @@ func (e *Engine) talk(ctx context.Context, req Request) ([]foundFix, Report, err
 	if err != nil {
 		return nil, Report{}, errors.Join(err, errClose, feed.Close())
 	}
-	stop := context.AfterFunc(ctx, func() { output.Close() }) //nolint:errcheck,gosec // only unblocks the reader
+	stop := context.AfterFunc(ctx, func() { output.Close() })
 	defer stop()
 	sent := make(chan error, 1)
 	go func() { _, err := feed.Write(line); sent <- err }()

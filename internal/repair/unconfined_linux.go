@@ -82,7 +82,7 @@ func members(sid int) ([]int, error) {
 	}
 	var pids []int
 	for _, name := range stats {
-		data, err := os.ReadFile(name) //nolint:gosec // a path of /proc that Glob returned
+		data, err := os.ReadFile(name)
 		if err != nil {
 			continue // the process has ended meanwhile
 		}

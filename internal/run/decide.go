@@ -44,7 +44,7 @@ func heal(s State) []Command {
 	case s.Origin == nil:
 		return ask(Ask{Worker: Snapshot, Snapshot: &SnapshotInput{Dir: s.Task.Dir}})
 	case s.Baseline == nil:
-		return ask(Ask{Worker: Test, Test: &TestInput{Dir: s.Task.Dir, Test: s.Task.Test, Base: *s.Origin}})
+		return ask(Ask{Worker: Test, Test: &TestInput{Dir: s.Task.Dir, Test: s.Task.Test, Base: *s.Origin, Seconds: s.Task.Limits.Seconds}})
 	case s.Deliver != nil:
 		return undelivered(s)
 	}
@@ -89,6 +89,7 @@ func attempt(s State) []Command {
 	base := s.Baseline.Evidence
 	return ask(Ask{Worker: Test, Test: &TestInput{
 		Dir: s.Task.Dir, Test: s.Task.Test, Base: *s.Origin, Baseline: &base, Plan: s.Plan, Candidates: a.Applied.Candidates,
+		Seconds: s.Task.Limits.Seconds,
 	}})
 }
 

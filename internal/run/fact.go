@@ -101,6 +101,8 @@ type TestInput struct {
 	Baseline   *Ref        `json:"baseline,omitempty"`
 	Plan       *Ref        `json:"plan,omitempty"`
 	Candidates []Candidate `json:"candidates,omitempty"`
+	// Seconds is the run's whole time limit.
+	Seconds float64 `json:"seconds"`
 }
 
 // TestAnswer holds a verdict for each candidate, or one for the baseline.

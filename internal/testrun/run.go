@@ -31,7 +31,10 @@ type Options struct {
 	Tree string
 	// Timeout bounds the wall clock, default 10 minutes.
 	Timeout time.Duration
-	Limits  sandbox.Limits
+	// TestTimeout bounds each test where the runner can; 0 sets no limit. A
+	// test that takes longer is red.
+	TestTimeout time.Duration
+	Limits      sandbox.Limits
 	// Level demands a sandbox level, default the best there is.
 	Level   sandbox.Level
 	Network sandbox.Network
@@ -151,6 +154,7 @@ type instruction struct {
 	Nonce    string   `json:"nonce"`
 	Canary   string   `json:"canary"`
 	FD       int      `json:"fd"`
+	Seconds  float64  `json:"test_seconds"`
 }
 
 func newInstruction(plan Plan, root string) (instruction, error) {
@@ -191,6 +195,7 @@ func runPython(ctx context.Context, plan Plan, root string, opts Options) (run.E
 		return run.Evidence{}, nil, fmt.Errorf("run tests: %w", err)
 	}
 	in, err := newInstruction(plan, root)
+	in.Seconds = opts.TestTimeout.Seconds()
 	if err != nil {
 		return run.Evidence{}, nil, fmt.Errorf("run tests: %w", err)
 	}

@@ -12,6 +12,7 @@ sys.path[:] = [p for p in sys.path if p]
 
 import json  # noqa: E402
 import os  # noqa: E402
+import signal  # noqa: E402
 import traceback  # noqa: E402
 import types  # noqa: E402
 import unittest  # noqa: E402
@@ -21,6 +22,35 @@ import unittest.util  # noqa: E402
 import ast, difflib, fnmatch, importlib, importlib.util, inspect, io, linecache, pprint, re, shlex, textwrap, tokenize  # noqa: E402,E401,F401
 
 RED = ("failed", "error")
+
+
+class TookTooLong(BaseException):
+    """Ends a test at its time limit; `except Exception` does not catch it."""
+
+
+class Alarm:
+    """Bounds one test. It reaches code in the main thread of this process; what
+    blocks elsewhere is ended with the whole run."""
+
+    def __init__(self, seconds):
+        self._seconds = seconds
+        self._set = signal.setitimer
+        if seconds > 0:
+            signal.signal(signal.SIGALRM, self._ring)
+
+    def _ring(self, *_):
+        raise TookTooLong("the test took longer than %g s" % self._seconds)
+
+    def arm(self):
+        if self._seconds > 0:
+            # Again each second, in case the test swallows the first one.
+            self._set(signal.ITIMER_REAL, self._seconds, 1.0)
+
+    def disarm(self):
+        if self._seconds > 0:
+            self._set(signal.ITIMER_REAL, 0)
+
+
 SEVERITY = ["passed", "xpassed", "skipped", "xfailed", "failed", "error"]
 
 
@@ -37,6 +67,7 @@ class Recorder:
         self.outcomes = {}
         self.collected = []
         self.broken_conftests = []
+        self._alarm = Alarm(order["test_seconds"])
         os.set_inheritable(self._fd, False)
 
     def send(self, kind, **fields):
@@ -57,8 +88,10 @@ class Recorder:
 
     def start(self, test):
         self.send("start", id=test)
+        self._alarm.arm()
 
     def outcome(self, test, outcome):
+        self._alarm.disarm()
         if test in self.planted:
             self.planted[test] = outcome
             return

@@ -158,7 +158,7 @@ func TestElision(t *testing.T) {
 		"new file":   {path: "n.py", base: "", answer: whole("def f():\n    # your code here\n    pass\n"), gate: "elision"},
 		"other line": {path: "c.css", base: ".a{}\n.b{}\n", answer: whole(".a{color:red}\n.b{}\n/* buttons that are on other pages */\n")},
 		"old remark": {path: "calc.py", base: "# ... rest of the code ...\n" + calc, answer: whole("# ... rest of the code ...\n" + fixed)},
-		"moved":      {path: "calc.py", base: "# YOUR CODE HERE\n" + calc, answer: whole("\n# YOUR CODE HERE\n" + fixed)},
+		"moved":      {path: "calc.py", base: "# YOUR CODE HERE\n" + calc, answer: whole(fixed + "\n\n# YOUR CODE HERE\n")},
 		"ellipsis":   {path: "calc.py", base: calc, answer: whole(fixed + "\n\ndef stub(): ...\n\n\ndef pick(a):\n    return a[..., 0]\n")},
 		"existing":   {path: "calc.py", base: calc, answer: whole(strings.Replace(fixed, "    return a + b", "    # keep the existing sign of both numbers\n    return a + b", 1))},
 		"remaining":  {path: "calc.py", base: calc, answer: whole(fixed + "\n\ndef rest(xs):\n    # the remaining items\n    return xs[1:]\n")},
@@ -198,6 +198,14 @@ func TestStructure(t *testing.T) {
 	requireGate(t, v, "gutted without a remark", gateCase{
 		path: "o.py", base: build, answer: whole("def build(r):\n    o = {}\n    if r.e >= 1:\n        o[\"e\"] = r.e\n    return o\n"),
 		gate: "structure", reason: "lost_statements",
+	})
+	short := "def f(r):\n    a = r.a\n    log(a)\n    store(a)\n    return a\n"
+	requireGate(t, v, "two statements became a remark", gateCase{
+		path: "o.py", base: short, answer: whole("def f(r):\n    a = r.b\n    # handled by the caller\n    return a\n"),
+		gate: "structure", reason: "lost_statements",
+	})
+	requireGate(t, v, "two statements went openly", gateCase{
+		path: "o.py", base: short, answer: whole("def f(r):\n    a = r.b\n    return a\n"),
 	})
 	var long strings.Builder
 	for i := range 40 {

@@ -164,6 +164,9 @@ func TestTripwires(t *testing.T) {
 		old := requireGate(t, v, code, gateCase{path: "calc.py", base: calc + "\n" + code, answer: whole(fixed + "\n" + code)})
 		require.Empty(t, old.Tripwires, code)
 	}
+	exits := "import os\n\n\ndef stop(n):\n    os._exit(n)\n"
+	used := requireGate(t, v, "the function had it", gateCase{path: "a.py", base: exits, answer: whole(strings.Replace(exits, "(n)\n", "(n + 1)\n", 1))})
+	require.Empty(t, used.Tripwires)
 	got := requireGate(t, v, "harmless", gateCase{path: "calc.py", base: calc, answer: whole(fixed + "\n# os._exit and atexit\nTEXT = 'use os._exit with care'\n\n\nclass A:\n    def __eq__(self, o):\n        return o is self\n")})
 	require.Empty(t, got.Tripwires)
 }
