@@ -41,7 +41,7 @@ func (c *doctorCmd) Run(ctx context.Context, e *env) (err error) {
 		for _, u := range usage {
 			total += u.Bytes
 		}
-		row(true, "state", "%s, %s in %d streams", cfg.State, size(int64(total)), len(usage)) //nolint:gosec // far below 2^63
+		row(true, "state", "%s, %s in %d streams", cfg.State, size(int64(total)), len(usage))
 	} else {
 		row(false, "state", "%v", err)
 	}

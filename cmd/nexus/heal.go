@@ -91,18 +91,18 @@ func (c *healCmd) folder() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	real, err := filepath.EvalSymlinks(dir)
+	path, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", c.Dir, errors.Unwrap(err))
 	}
-	info, err := os.Stat(real)
+	info, err := os.Stat(path)
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("%s: %w", c.Dir, errors.Unwrap(err))
 	case !info.IsDir():
 		return "", fmt.Errorf("%s is not a folder: name the project's folder; --target names files in it", c.Dir)
 	}
-	names, err := os.ReadDir(real)
+	names, err := os.ReadDir(path)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", c.Dir, errors.Unwrap(err))
 	}
@@ -110,11 +110,11 @@ func (c *healCmd) folder() (string, error) {
 		return "", fmt.Errorf("%s is empty: there is nothing to heal", c.Dir)
 	}
 	if (c.Deliver == "apply" && !c.DryRun) || c.InPlace {
-		if err := unix.Access(real, unix.W_OK); err != nil {
+		if err := unix.Access(path, unix.W_OK); err != nil {
 			return "", fmt.Errorf("%s cannot be written (%w): use --dry-run or --deliver patch", c.Dir, err)
 		}
 	}
-	return real, nil
+	return path, nil
 }
 
 // task is what is published for the flags.

@@ -35,7 +35,7 @@ func testMain(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	binary = filepath.Join(dir, "nexus")
-	build := exec.Command("go", "build", "-tags", "nexusfault", "-o", binary, ".")
+	build := exec.CommandContext(context.Background(), "go", "build", "-tags", "nexusfault", "-o", binary, ".")
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "build:", err)

@@ -88,7 +88,7 @@ func TestReadmeClientHeals(t *testing.T) {
 	defer stop()
 	dir := w.project("calc")
 	state := filepath.Join(w.dir, "xdg", "nexus")
-	out, err := exec.Command("python3", "-c", readme(t, "python"), state, dir).CombinedOutput() //nolint:gosec,noctx // the README's own text
+	out, err := exec.Command("python3", "-c", readme(t, "python"), state, dir).CombinedOutput() //nolint:noctx // the README's own text
 	require.NoError(t, err, string(out))
 	id := w.only(url)
 	require.Equal(t, run.Approved, w.until(url, id).State)
@@ -121,10 +121,10 @@ func TestStrangersNonsense(t *testing.T) {
 	defer stop()
 	state := filepath.Join(w.dir, "xdg", "nexus")
 	client := strings.Replace(readme(t, "python"), `json.dumps({"dir": os.path.abspath(sys.argv[2])}).encode()`, `b"{not json"`, 1)
-	out, err := exec.Command("python3", "-c", client, state, "x").CombinedOutput() //nolint:gosec,noctx // the README's own text
+	out, err := exec.Command("python3", "-c", client, state, "x").CombinedOutput() //nolint:noctx // the README's own text
 	require.NoError(t, err, string(out))
 	dir := w.project("calc")
-	out, err = exec.Command("python3", "-c", readme(t, "python"), state, dir).CombinedOutput() //nolint:gosec,noctx // the README's own text
+	out, err = exec.Command("python3", "-c", readme(t, "python"), state, dir).CombinedOutput() //nolint:noctx // the README's own text
 	require.NoError(t, err, string(out))
 	require.Equal(t, run.Approved, w.until(url, w.only(url)).State)
 }

@@ -2,6 +2,7 @@ package agents
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -118,13 +119,9 @@ func (d *deliverer) patch(ctx context.Context, job bus.Job) (string, error) {
 
 // syncDir makes the names of a folder durable.
 func syncDir(dir string) error {
-	f, err := os.Open(dir) //nolint:gosec // a folder of the state
+	f, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
-	if err := f.Sync(); err != nil {
-		_ = f.Close() //nolint:errcheck // the error of Sync is the one to report
-		return err
-	}
-	return f.Close()
+	return errors.Join(f.Sync(), f.Close())
 }

@@ -81,9 +81,7 @@ func split(e run.Evidence, v run.Verdict) (failing, passing []string) {
 			failing = append(failing, id)
 		}
 	}
-	for _, id := range v.Missing {
-		failing = append(failing, id)
-	}
+	failing = append(failing, v.Missing...)
 	slices.Sort(failing)
 	slices.Sort(passing)
 	return slices.Compact(failing), passing

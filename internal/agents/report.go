@@ -71,7 +71,7 @@ func inProject(dir, fallback string, text []byte) (string, error) {
 	case !info.Mode().IsRegular():
 		return fallback, nil
 	default:
-		old, err := os.ReadFile(path) //nolint:gosec // the report's own name in the project
+		old, err := os.ReadFile(path)
 		if err != nil {
 			return "", fmt.Errorf("report: %w", err)
 		}

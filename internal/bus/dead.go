@@ -49,7 +49,7 @@ const maxBury = 10
 // bury stores a letter once; burying it again changes nothing. Several
 // letters may share a subject: a stranger's message can name any ask.
 func (b *Bus) bury(ctx context.Context, l Letter) error {
-	id, n := l.Run, uint64(max(l.Ask, 0)) //nolint:gosec // it is not negative
+	id, n := l.Run, uint64(max(l.Ask, 0))
 	if id == "" {
 		id, n = noRun, l.Sequence
 	}

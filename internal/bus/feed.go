@@ -22,8 +22,8 @@ type feeder struct {
 	do func(context.Context, jetstream.Msg) error
 }
 
-// feed runs f until ctx ends, and returns nil then. Messages that were
-// fetched and not handed on are given back at once.
+// feed runs f until ctx ends, and returns nil then, or ErrLost when the bus is
+// gone. Messages that were fetched and not handed on are given back at once.
 func (b *Bus) feed(ctx context.Context, f feeder) error {
 	it, err := f.cons.Messages(jetstream.PullMaxMessages(f.ahead),
 		jetstream.PullExpiry(b.tune.pullExpiry), jetstream.PullHeartbeat(b.tune.pullBeat))
@@ -44,7 +44,7 @@ func (b *Bus) feed(ctx context.Context, f feeder) error {
 		case errors.Is(err, jetstream.ErrNoHeartbeat):
 			continue
 		case err != nil:
-			return fmt.Errorf("bus: consume %s: %w", f.cons.CachedInfo().Name, err)
+			return b.orLost(fmt.Errorf("bus: consume %s: %w", f.cons.CachedInfo().Name, err))
 		}
 		if err := f.do(ctx, msg); err != nil && !errors.Is(err, errSettled) {
 			b.giveBack(ctx, msg, err)

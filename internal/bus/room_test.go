@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -36,9 +35,11 @@ func TestFullLog(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Eventually(t, func() bool {
-		_, err := b.core.Submit(context.Background(), "local", "refused", wire.Heal{Dir: "/p"})
-		return errors.Is(err, ErrFull)
+		full, err := b.core.Full(context.Background())
+		return err == nil && full
 	}, patience, 5*time.Millisecond)
+	_, err := b.core.Submit(ctx, "local", "refused", wire.Heal{Dir: "/p"})
+	require.ErrorIs(t, err, ErrFull)
 
 	require.NoError(t, b.stranger().Publish("nexus.task.local.heal", []byte(`{"dir":"/p"}`)))
 	next <- struct{}{}
@@ -46,10 +47,10 @@ func TestFullLog(t *testing.T) {
 	runs, err := b.core.Runs(ctx)
 	require.NoError(t, err)
 	require.Len(t, runs, 1, "the stranger's task waits")
-	usages, err := b.core.Usages(ctx)
-	require.NoError(t, err)
-	require.EqualValues(t, 1, usages[1].Messages)
-	require.EqualValues(t, 2<<20, usages[0].MaxBytes)
+	require.Eventually(t, func() bool {
+		usages, err := b.core.Usages(context.Background())
+		return err == nil && usages[0].MaxBytes == 2<<20 && usages[1].Messages == 1
+	}, patience, 5*time.Millisecond)
 
 	s, err := b.core.stream(ctx, streamRuns)
 	require.NoError(t, err)

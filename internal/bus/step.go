@@ -19,6 +19,9 @@ func (l *lane) step(ctx context.Context, id string, e *entry, fact *run.Fact) er
 	if fact != nil {
 		f := *fact
 		f.At = time.Now().UTC()
+		// A timer that fired is set no more, whether it is awaited now or, as
+		// in a parked run, only later.
+		delete(e.armed, f.Timer)
 		if e.state.Awaits(f) {
 			if err := l.record(ctx, id, e, f); err != nil {
 				return err

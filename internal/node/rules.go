@@ -65,15 +65,15 @@ func (r Rules) allowed(dir string) bool {
 	if len(r.Roots) == 0 {
 		return true
 	}
-	real, err := filepath.EvalSymlinks(dir)
+	resolved, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		real = dir
+		resolved = dir
 	}
 	for _, root := range r.Roots {
-		if resolved, err := filepath.EvalSymlinks(root); err == nil {
-			root = resolved
+		if r, err := filepath.EvalSymlinks(root); err == nil {
+			root = r
 		}
-		rel, err := filepath.Rel(root, real)
+		rel, err := filepath.Rel(root, resolved)
 		if err == nil && filepath.IsLocal(rel) {
 			return true
 		}

@@ -111,7 +111,8 @@ func (e *Engine) talk(ctx context.Context, req Request) ([]foundFix, Report, err
 	if err != nil {
 		return nil, Report{}, errors.Join(err, errClose, feed.Close())
 	}
-	stop := context.AfterFunc(ctx, func() { output.Close() })
+	// Closing the reading end unblocks listen; a second Close is harmless.
+	stop := context.AfterFunc(ctx, func() { _ = output.Close() })
 	defer stop()
 	sent := make(chan error, 1)
 	go func() { _, err := feed.Write(line); sent <- err }()

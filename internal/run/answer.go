@@ -103,7 +103,7 @@ func foldValidated(s State, v ValidateAnswer) State {
 			return
 		}
 		r := v.Rejected[0]
-		a.Repeated = r.Gate == GateRepeat || (r.Gate == GateNoOp && a.N > 1)
+		a.Repeated = r.Gate == GateRepeat || (r.Gate == GateEmpty && r.Reason == ReasonNoOp && a.N > 1)
 		a.finish(refusal(r.Status, StatusGateFail), r.Reason)
 	})
 }
@@ -128,8 +128,11 @@ func foldApplied(s State, ans ApplyAnswer) State {
 // Gates whose refusal means that a source has nothing new to say.
 const (
 	GateRepeat = "repeat"
-	GateNoOp   = "no-op"
+	GateEmpty  = "empty"
 )
+
+// ReasonNoOp is GateEmpty's reason for an answer that changes nothing.
+const ReasonNoOp = "no_op"
 
 func foldTested(s State, t TestAnswer) State {
 	a := s.Last()

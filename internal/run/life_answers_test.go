@@ -97,7 +97,7 @@ func (l *life) gated(in run.ValidateInput) *run.ValidateAnswer {
 	if !l.honest {
 		statuses = append(statuses, "", run.StatusPytestPass, run.StatusSandboxError, "odd")
 	}
-	gates := []string{"prose", "syntax", "tamper", "tamper", run.GateRepeat, run.GateNoOp}
+	gates := []string{"prose", "syntax", "tamper", "tamper", run.GateRepeat, run.GateEmpty}
 	for i := range in.Proposals {
 		if l.chance("accept", 60) {
 			out.Accepted = append(out.Accepted, runtest.Candidate(i, l.name("cand")))

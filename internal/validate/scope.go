@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"nexuscore.dev/nexus/internal/patch"
+	"nexuscore.dev/nexus/internal/run"
 )
 
 // scope admits declared targets only, and without any every file that is not
@@ -86,7 +87,7 @@ func textLines(b []byte) [][]byte {
 // notEmpty refuses candidates without effect and files that lose everything.
 func (c *check) notEmpty() *refusal {
 	if len(c.files) == 0 {
-		return refuse(GateEmpty, "no_op", "the answer leaves every file as it is; change the code")
+		return refuse(GateEmpty, run.ReasonNoOp, "the answer leaves every file as it is; change the code")
 	}
 	effect := false
 	for _, f := range c.files {

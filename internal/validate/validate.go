@@ -19,8 +19,8 @@ const (
 	GateDecode  = patch.GateDecode
 	GatePaths   = patch.GatePaths
 	GatePlace   = patch.GatePlace
-	GateEmpty   = "empty"
-	GateRepeat  = "repeat"
+	GateEmpty   = run.GateEmpty
+	GateRepeat  = run.GateRepeat
 	GateProse   = "prose"
 	GateMarker  = "marker"
 	GateElision = "elision"

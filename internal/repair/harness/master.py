@@ -134,15 +134,25 @@ class Repair:
         self.end = self.began + request["seconds"]
         self.nursery = procs.Nursery()
         self.nursery.adopt()
+        self.guard = None
         self.nursery.private = [talk.out, talk.input]
         self.report = {"skipped": [], "localised": [], "tried": 0, "hot": 0, "cold": 0, "plausible": 0, "timeouts": 0,
                        "damaged": 0, "partial": 0, "faults": {}, "reason": "", "failing": 0, "passing": 0}
 
     def run(self):
         reason = self._search()
+        self.tidy()
         self.report["reason"] = reason or ""
         self.report["seconds"] = time.monotonic() - self.began
         self.talk.say("done", report=self.report)
+
+    def tidy(self):
+        """Ends every child, then puts the tree back; the parent reads it after the report."""
+        self.nursery.kill_all()
+        self.nursery.kill_orphans()
+        if self.guard is not None:
+            self.guard.noise = set()
+            self.guard.restore()
 
     def _search(self):
         """Returns the reason when nothing was found."""
@@ -241,7 +251,6 @@ def main(request):
         talk.say("error", reason="%s: %s" % (type(err).__name__, err), trace=traceback.format_exc()[-2000:])
     finally:
         if repair is not None:
-            repair.nursery.kill_all()
-            repair.nursery.kill_orphans()
+            repair.tidy()
         shutil.rmtree(scratch, ignore_errors=True)
     procs.exit_now(code)
