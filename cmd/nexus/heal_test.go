@@ -34,8 +34,10 @@ func TestModelAnswers(t *testing.T) {
 		{"fence with an introduction", []string{answer(fenced(calcFixed))}, run.Approved, 1, []run.AttemptStatus{run.StatusPytestPass}},
 		{"diff", []string{answer("```diff\n" + diff + "```\n")}, run.Approved, 1, []run.AttemptStatus{run.StatusPytestPass}},
 		{
-			"after a wrong one", []string{answer(fenced(wrong)), answer(fenced(calcFixed))},
-			run.Approved, 2, []run.AttemptStatus{run.StatusPytestFail, run.StatusPytestPass},
+			"after a wrong one",
+			[]string{answer(fenced(wrong)), answer(fenced(calcFixed))},
+			run.Approved, 2,
+			[]run.AttemptStatus{run.StatusPytestFail, run.StatusPytestPass},
 		},
 		{"after 429", []string{`status 429 Retry-After=1 "slow down"`, answer(fenced(calcFixed))}, run.Approved, 2, []run.AttemptStatus{run.StatusPytestPass}},
 		{"after 500", []string{`status 500 "oops"`, answer(fenced(calcFixed))}, run.Approved, 2, []run.AttemptStatus{run.StatusPytestPass}},
@@ -44,14 +46,17 @@ func TestModelAnswers(t *testing.T) {
 		{"empty", []string{answer("")}, run.NeedsHumanReview, 1, []run.AttemptStatus{run.StatusNoFixedCode}},
 		{"a Japanese sentence", []string{answer("演算子を足し算に修正しました")}, run.NeedsHumanReview, 1, []run.AttemptStatus{run.StatusNoFixedCode}},
 		{
-			"prose in fences", []string{answer("```python\nThe minus sign looks wrong.\n```"), answer("```python\nI am sure it is the minus sign.\n```")},
-			run.NeedsHumanReview, 2, []run.AttemptStatus{run.StatusASTFail, run.StatusASTFail},
+			"prose in fences",
+			[]string{answer("```python\nThe minus sign looks wrong.\n```"), answer("```python\nI am sure it is the minus sign.\n```")},
+			run.NeedsHumanReview, 2,
+			[]run.AttemptStatus{run.StatusASTFail, run.StatusASTFail},
 		},
 		{"the same wrong patch again", []string{"answer times=* " + strconv.Quote(fenced(wrong))}, run.NeedsHumanReview, 2, nil},
 		{"401", []string{`status 401 "bad key"`}, run.Failed, 1, nil},
 		{"cut off at the limit", []string{"answer finish=length times=* " + strconv.Quote(fenced(calcFixed))}, run.NeedsHumanReview, 2, nil},
 		{
-			"edited tests", []string{"answer times=* " + strconv.Quote("test_calc.py\n```python\n"+strings.Replace(calcTests, "1, 2), 3", "1, 2), -1", 1)+"```\n")},
+			"edited tests",
+			[]string{"answer times=* " + strconv.Quote("test_calc.py\n```python\n"+strings.Replace(calcTests, "1, 2), 3", "1, 2), -1", 1)+"```\n")},
 			run.NeedsHumanReview, 2, nil,
 		},
 	}
