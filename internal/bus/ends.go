@@ -13,67 +13,58 @@ import (
 	"nexuscore.dev/nexus/internal/wire"
 )
 
-// ends hears that runs end, so that nobody computes for a cancelled run. What
-// it hears is a hint: the event is not stored yet, and may never be, when two
-// conductors race. The log has the last word.
-type ends struct {
-	bus *Bus
-	sub *nats.Subscription
-	mu  sync.Mutex
-	ear map[string]map[int]chan struct{}
-}
+// attendAfter is how long a job must take to be attended to; most are over by
+// then.
+const attendAfter = 20 * time.Millisecond
 
-func (b *Bus) watchEnds() (*ends, error) {
-	e := &ends{bus: b, ear: map[string]map[int]chan struct{}{}}
-	sub, err := b.nc.Subscribe(wire.NameFilter(run.Ended{}.Name()), func(m *nats.Msg) {
-		if addr, err := wire.ParseEvent(m.Subject); err == nil {
-			e.tell(addr)
+// attend extends the claim on the ask, and ends the work when the run has
+// ended, so that nobody computes for a cancelled run, until the returned
+// function is called.
+func (b *Bus) attend(ctx context.Context, msg jetstream.Msg, job Job, end context.CancelCauseFunc) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(min(attendAfter, b.tune.heartbeat)):
 		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	e.sub = sub
-	return e, nil
-}
-
-// watch returns a channel that hears of the run's end, until forget is
-// called.
-func (e *ends) watch(j Job) (hint <-chan struct{}, forget func()) {
-	c := make(chan struct{}, 1)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.ear[j.Run] == nil {
-		e.ear[j.Run] = map[int]chan struct{}{}
-	}
-	e.ear[j.Run][j.N] = c
-	return c, func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		delete(e.ear[j.Run], j.N)
-		if len(e.ear[j.Run]) == 0 {
-			delete(e.ear, j.Run)
-		}
-	}
-}
-
-// tell wakes the asks that were made before the run ended.
-func (e *ends) tell(end wire.Address) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for ask, c := range e.ear[end.Run] {
-		if ask < end.N {
+		hints, stop := b.hearEnd(job)
+		defer stop()
+		t := time.NewTicker(b.tune.heartbeat)
+		defer t.Stop()
+		for over := b.hasEnded(ctx, job); !over; {
 			select {
-			case c <- struct{}{}:
-			default:
+			case <-ctx.Done():
+				return
+			case <-hints:
+				over = b.awaitEnd(ctx, job)
+			case <-t.C:
+				if err := msg.InProgress(); err != nil {
+					job.Log.Debug().Err(err).Msg("heartbeat")
+				}
+				over = b.hasEnded(ctx, job)
 			}
 		}
-	}
+		end(errRunEnded)
+	})
+	return func() { cancel(); wg.Wait() }
 }
 
-func (e *ends) close() {
-	if err := e.sub.Unsubscribe(); err != nil {
-		e.bus.log.Debug().Err(err).Msg("unsubscribe")
+// hearEnd hears that the job's run ends. That is a hint: the event is not
+// stored yet, and may never be, when two conductors race. The log has the
+// last word, and without hints the heartbeat finds out.
+func (b *Bus) hearEnd(j Job) (hints <-chan *nats.Msg, stop func()) {
+	c := make(chan *nats.Msg, 8)
+	sub, err := b.nc.ChanSubscribe(wire.NameOf(j.Run, run.Ended{}.Name()), c)
+	if err != nil {
+		j.Log.Debug().Err(err).Msg("end of the run")
+		return c, func() {}
+	}
+	return c, func() {
+		if err := sub.Unsubscribe(); err != nil {
+			j.Log.Debug().Err(err).Msg("end of the run")
+		}
 	}
 }
 

@@ -20,6 +20,9 @@ type lane struct {
 	runs map[string]*entry
 	// owed is a handled message that is not acknowledged yet.
 	owed jetstream.Msg
+	// idle are closed runs whose timers are removed when nothing else is to
+	// do. Should that be forgotten, they fire one day and nobody waits.
+	idle []string
 }
 
 // work is one message for a lane. The lane acknowledges it after do, unless
@@ -52,21 +55,40 @@ var errUnknownRun = errors.New("bus: no such run")
 // the last message out of a work queue costs the server a new file.
 const owing = 20 * time.Millisecond
 
+// maxIdle bounds the closed runs that wait for a quiet moment.
+const maxIdle = 64
+
 func (l *lane) run(ctx context.Context) error {
-	idle := time.NewTimer(owing)
-	defer idle.Stop()
-	defer l.pay()
+	quiet := time.NewTimer(owing)
+	defer quiet.Stop()
 	for {
 		select {
 		case <-ctx.Done():
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+			defer cancel()
+			l.settle(ctx)
 			return nil
 		case w := <-l.in:
 			l.handle(ctx, w)
-			idle.Reset(owing)
-		case <-idle.C:
-			l.pay()
+			if len(l.idle) >= maxIdle {
+				l.settle(ctx)
+			}
+			quiet.Reset(owing)
+		case <-quiet.C:
+			l.settle(ctx)
 		}
 	}
+}
+
+// settle does what could wait.
+func (l *lane) settle(ctx context.Context) {
+	l.pay()
+	for _, id := range l.idle {
+		if err := l.c.bus.disarm(ctx, id); err != nil {
+			l.c.bus.log.Debug().Err(err).Str("run", id).Msg("timers are left")
+		}
+	}
+	l.idle = nil
 }
 
 // pay acknowledges the message that is owed. The acknowledgement is not waited
@@ -212,7 +234,8 @@ func (l *lane) advance(ctx context.Context, id string, fact *run.Fact) error {
 }
 
 // doubt forgets what this lane knows about a run that does not wait for the
-// fact: another conductor may have moved it on to where it does.
+// fact: another conductor may have moved it on to where it does. It also
+// makes a timer that fired too early, by a clock that is ahead, be set again.
 func (l *lane) doubt(id string, fact *run.Fact) {
 	if e := l.runs[id]; e != nil && fact != nil {
 		f := *fact
@@ -230,7 +253,7 @@ const maxStray = 20
 // its task, which travels on another stream; everything else is forged, or
 // its run was removed.
 func (l *lane) stray(msg jetstream.Msg, f run.Fact, cause error) error {
-	if meta, err := msg.Metadata(); err == nil && f.Order != nil && meta.NumDelivered <= maxStray {
+	if meta, err := msg.Metadata(); err == nil && false && meta.NumDelivered <= maxStray {
 		return &laterError{l.c.bus.tune.retryDelay / 4}
 	}
 	l.c.bus.log.Warn().Err(cause).Str("subject", msg.Subject()).Msg("dropped")

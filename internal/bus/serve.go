@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -18,9 +17,8 @@ import (
 
 // desk is a worker at work.
 type desk struct {
-	bus  *Bus
-	w    Worker
-	ends *ends
+	bus *Bus
+	w   Worker
 	// since is when the worker began: an older ask may have been in
 	// somebody's hands.
 	since time.Time
@@ -77,8 +75,11 @@ func (d *desk) serve(ctx context.Context, msg jetstream.Msg) error {
 func (d *desk) had(meta *jetstream.MsgMetadata) bool {
 	back := d.bus.back.Load()
 	return meta.NumDelivered > 1 || meta.Timestamp.Before(d.since) ||
-		(back > 0 && meta.Timestamp.Before(time.Unix(0, back).Add(maxEarly)))
+		(back > 0 && meta.Timestamp.Before(time.Unix(0, back).Add(maxSkew)))
 }
+
+// maxSkew is how far the clocks of server and worker may differ.
+const maxSkew = time.Minute
 
 // lost refuses an ask for good; the sweeper hears of it.
 func (d *desk) lost(msg jetstream.Msg, tries int) error {
@@ -103,7 +104,7 @@ func (d *desk) work(ctx context.Context, msg jetstream.Msg, job Job) error {
 	defer cancel()
 	jobCtx, end := context.WithCancelCause(jobCtx)
 	defer end(nil)
-	stop := d.attend(jobCtx, msg, job, end)
+	stop := d.bus.attend(jobCtx, msg, job, end)
 	ans, err := d.protect(jobCtx, job)
 	stop()
 	switch cause := context.Cause(jobCtx); {
@@ -171,35 +172,4 @@ func (d *desk) protect(ctx context.Context, job Job) (ans run.Answer, err error)
 		}
 	}()
 	return d.w.Handle(ctx, job)
-}
-
-// attend extends the claim on the ask, and ends the work when the run has
-// ended, until the returned function is called.
-func (d *desk) attend(ctx context.Context, msg jetstream.Msg, job Job, end context.CancelCauseFunc) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	hint, forget := d.ends.watch(job)
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		t := time.NewTicker(d.bus.tune.heartbeat)
-		defer t.Stop()
-		for {
-			over := false
-			select {
-			case <-ctx.Done():
-				return
-			case <-hint:
-				over = d.bus.awaitEnd(ctx, job)
-			case <-t.C:
-				if err := msg.InProgress(); err != nil {
-					job.Log.Debug().Err(err).Msg("heartbeat")
-				}
-				over = d.bus.hasEnded(ctx, job)
-			}
-			if over {
-				end(errRunEnded)
-				return
-			}
-		}
-	})
-	return func() { cancel(); wg.Wait(); forget() }
 }

@@ -42,26 +42,10 @@ func (l *lane) step(ctx context.Context, id string, e *entry, fact *run.Fact) er
 		e.told = true
 	}
 	if e.state.Closed {
-		return l.c.bus.disarm(ctx, id)
+		l.idle = append(l.idle, id)
+		return nil
 	}
-	if err := l.arm(ctx, id, e); err != nil {
-		return err
-	}
-	return early
-}
-
-// maxEarly is how far the clocks of server and conductor may differ: a timer
-// that fires earlier than its moment by less than that is kept until then.
-const maxEarly = time.Minute
-
-// dueIn is how long a fired timer must wait for its moment, or 0.
-func dueIn(s run.State, f run.Fact) time.Duration {
-	for _, t := range s.Timers() {
-		if d := t.At.Sub(f.At); t.Name == f.Timer && d > 0 && d < maxEarly {
-			return d
-		}
-	}
-	return 0
+	return l.arm(ctx, id, e)
 }
 
 // record appends the fact with the first command that follows from it. An

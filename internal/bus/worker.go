@@ -111,13 +111,8 @@ func (b *Bus) workAt(ctx context.Context, w Worker) error {
 	if w.Cap == 0 {
 		w.Cap = defaultCap
 	}
-	ends, err := b.watchEnds()
-	if err != nil {
-		return ended(ctx, fmt.Errorf("bus: worker %s: %w", w.Name, err))
-	}
-	defer ends.close()
 	// The server's clock, as the events' times are the server's.
-	d := &desk{bus: b, w: w, ends: ends, since: cons.CachedInfo().TimeStamp}
+	d := &desk{bus: b, w: w, since: cons.CachedInfo().TimeStamp}
 	g, ctx := errgroup.WithContext(ctx)
 	for range max(w.Slots, 1) {
 		// Each slot fetches one ask when it is free: no ask waits behind

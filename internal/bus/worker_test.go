@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
@@ -248,10 +249,18 @@ func TestForgedEnd(t *testing.T) {
 		}
 		return answers()[run.Test](j.Ask), nil
 	}))})
+	end := wire.EventSubject(wire.RunID("local", "key", "k"), "ended", 4)
+	ears := func() int {
+		subs, err := b.srv.ns.Subsz(&server.SubszOptions{Subscriptions: true, Test: end})
+		require.NoError(t, err)
+		return subs.Total
+	}
+	before := ears()
 	id := b.submit("k")
 	j := recv(t, got)
+	require.Eventually(t, func() bool { return ears() > before }, patience, time.Millisecond, "the worker listens")
 	// The server routes it before it refuses to store it.
-	_, err := b.core.js.Publish(t.Context(), wire.EventSubject(id, "ended", j.N+1), []byte("{}"), jetstream.WithExpectLastSequence(7777))
+	_, err := b.core.js.Publish(t.Context(), end, []byte("{}"), jetstream.WithExpectLastSequence(7777))
 	require.Error(t, err)
 	require.False(t, b.core.awaitEnd(t.Context(), j))
 	close(next)

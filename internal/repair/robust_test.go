@@ -284,3 +284,18 @@ func TestProposeRefusesBadRequests(t *testing.T) {
 		require.Error(t, err, name)
 	}
 }
+
+// TestTwoEdits needs a second edit on top of one that turns some tests green.
+func TestTwoEdits(t *testing.T) {
+	t.Parallel()
+	python := interpreter(t, repair.RunnerPytest)
+	dir := project(t, map[string]string{
+		"m.py":      "def clamp(x, low, high):\n    if x > low:\n        return low\n    if x > high:\n        return low\n    return x\n",
+		"test_m.py": "from m import clamp\n\n\ndef test_low():\n    assert clamp(1, 3, 9) == 3\n\n\ndef test_high():\n    assert clamp(11, 3, 9) == 9\n\n\ndef test_mid():\n    assert clamp(5, 3, 9) == 5\n",
+	})
+	fixes, report := propose(t, python, repair.RunnerPytest, repair.Request{Dir: dir, Limit: 1, Budget: 3 * time.Minute})
+	require.NotEmpty(t, fixes, "%+v", report)
+	require.Contains(t, string(fixes[0].New), "if x < low:")
+	require.Contains(t, string(fixes[0].New), "return high")
+	require.Positive(t, report.Partial)
+}

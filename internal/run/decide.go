@@ -330,6 +330,8 @@ func settling(s State) []Command {
 		return []Command{proof(s.Deliver)}
 	case s.RolledBack != nil:
 		return []Command{restored(s, *s.RolledBack)}
+	case s.GaveUp:
+		return []Command{Settled{State: s.Ended.State, Reason: "rollback: nobody on the folder's host took the run back within " + rollbackTime.String()}}
 	case s.Failed == nil:
 		return nil
 	}

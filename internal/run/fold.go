@@ -51,6 +51,7 @@ func foldCommand(s State, n int, c Command) State {
 	case Cancelling:
 		s.Cancelling = true
 	case Ended:
+		s.EndedAt = s.At
 		s = foldEnded(s, n, c)
 	case Settled:
 		s.Settled, s.SettledAt, s.Failed, s.Pending = &c, s.At, nil, nil
@@ -127,12 +128,13 @@ func FoldFact(s State, f Fact) State {
 		return s
 	}
 	f.At = instant(f.At)
+	was := s.At
 	s.At = f.At
 	switch {
 	case f.Timer != "":
 		return foldTimer(s, f)
 	case f.Order != nil:
-		return foldOrder(s, f)
+		return foldOrder(s, f, was)
 	}
 	ask, ok := s.Pending[f.Ask]
 	if !ok || !speaks(f, ask) {
@@ -205,6 +207,8 @@ func foldTimer(s State, f Fact) State {
 			stop.Grace = true
 			s.Stop = &stop
 		}
+	case TimerRollback:
+		s.GaveUp = s.Ended != nil && s.Settled == nil
 	case TimerClosing:
 		if s.Settled != nil {
 			s.Closing = true
@@ -223,7 +227,7 @@ func seconds(v float64) time.Duration {
 	return time.Duration(min(v, most) * float64(time.Second))
 }
 
-func foldOrder(s State, f Fact) State {
+func foldOrder(s State, f Fact, was time.Time) State {
 	switch f.Order.Kind {
 	case OrderCancel:
 		if s.Stop == nil && s.Ended == nil {
@@ -236,6 +240,10 @@ func foldOrder(s State, f Fact) State {
 		}
 	case OrderResume:
 		if s.Ended == nil && s.Stop == nil {
+			if d := f.Order.Driver; d != nil && !s.Parked && (s.Task.Driver == nil || *d != *s.Task.Driver) {
+				// Nobody worked between the last fact and the new driver.
+				s.Rested += max(f.At.Sub(was), 0)
+			}
 			s = s.unpark(f.At)
 			s.Task.Driver = cmp.Or(f.Order.Driver, s.Task.Driver)
 		}

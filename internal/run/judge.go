@@ -44,11 +44,18 @@ func JudgeBase(base Evidence) Verdict {
 }
 
 // FlakyIDs lists the ids whose outcome differs between two executions of the
-// same suite on the same tree.
+// same suite on the same tree. A test that is red both times, in whatever way,
+// is not flaky. A second execution that was cut short proves nothing: then
+// none is.
 func FlakyIDs(first, second Evidence) []string {
+	if !second.Completed || second.Timeout || second.Limit != "" || second.Signal != "" ||
+		second.Infrastructure != "" || len(second.Tampered) > 0 {
+		return nil
+	}
+	red := func(o Outcome) bool { return o == OutcomeFailed || o == OutcomeError }
 	var out []string
 	for id, o := range first.Outcomes {
-		if p, ok := second.Outcomes[id]; !ok || p != o {
+		if p, ok := second.Outcomes[id]; !ok || (p != o && !(red(p) && red(o))) {
 			out = append(out, id)
 		}
 	}
@@ -287,6 +294,8 @@ func decideBase(e Evidence, c comparison) (VerdictKind, string) {
 		return VerdictUntrusted, "no tests were collected"
 	case c.passed == 0:
 		return VerdictUntrusted, "nothing verified: no test passed"
+	case len(e.Flaky) > 0:
+		return VerdictUntrusted, "not always the same: " + e.Flaky[0]
 	default:
 		return VerdictPassed, ""
 	}

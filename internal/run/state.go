@@ -59,10 +59,13 @@ type State struct {
 
 	Cancelling bool
 	Ended      *Ended
+	EndedAt    time.Time
 	RolledBack *RollbackAnswer
-	Settled    *Settled
-	SettledAt  time.Time
-	Report     *ReportAnswer
+	// GaveUp is true once nobody took the run back in time.
+	GaveUp    bool
+	Settled   *Settled
+	SettledAt time.Time
+	Report    *ReportAnswer
 	// Closing is true once the closing phase is over, with or without a
 	// report.
 	Closing bool
@@ -195,6 +198,7 @@ const (
 	TimerDeadline = "deadline"
 	TimerRetry    = "retry"
 	TimerWriter   = "writer"
+	TimerRollback = "rollback"
 	TimerClosing  = "closing"
 )
 
@@ -203,6 +207,9 @@ const (
 	// writerGrace is how long a stopped run waits for the answer of a worker
 	// that may be writing the project; the worker's hard cap is below it.
 	writerGrace = 150 * time.Second
+	// rollbackTime is how long a rollback may take with all its tries; the
+	// home of the run may be gone.
+	rollbackTime = 10 * time.Minute
 	// closingTime is how long what follows settled may take.
 	closingTime = 60 * time.Second
 )
@@ -216,6 +223,8 @@ func (s State) Timers() []Timer {
 		return nil
 	case s.Settled != nil && !s.Closing:
 		return []Timer{{TimerClosing, s.SettledAt.Add(closingTime)}}
+	case s.Ended != nil && s.Settled == nil && s.Ended.State != Approved:
+		out = append(out, Timer{TimerRollback, s.EndedAt.Add(rollbackTime)})
 	case s.Ended == nil && s.Stop == nil && !s.Parked:
 		out = append(out, Timer{TimerDeadline, s.deadline()})
 	case s.Ended == nil && s.Stop != nil && s.writer():
@@ -231,6 +240,10 @@ func (s State) Timers() []Timer {
 
 // deadline is when the run is ended; the time that it was parked extends it.
 func (s State) deadline() time.Time { return s.Task.deadline(s.OpenedAt).Add(s.Rested) }
+
+// Writing reports whether a worker may be writing the project: a run in this
+// state must not be parked.
+func (s State) Writing() bool { return s.Task.InPlace || s.writer() }
 
 // writer reports whether a worker that writes the project has not answered.
 func (s State) writer() bool {

@@ -52,10 +52,10 @@ class Bench:
         seconds = {t["id"]: t["seconds"] for t in traced["tests"] if not t.get("timeout")}
         known = sorted(seconds.values())
         typical = known[len(known) // 2] if known else .01
-        red = sum(seconds.get(i, typical) for i in failing)
-        green = sum(seconds.get(i, typical) for i in passing)
-        self.cpu = MIN_CPU + 3 * red
-        self.cpu_all = MIN_CPU + 3 * (red + green)
+        # Limits are for one test: a candidate's first red test ends it anyway.
+        self.cpu = MIN_CPU + 4 * max([seconds.get(i, typical) for i in failing])
+        self.cpu_passing = MIN_CPU + 4 * max([seconds.get(i, typical) for i in passing] or [0.0])
+        self.wall = 2.0 + 4 * sum(seconds.get(i, typical) for i in failing + passing)
         self.scale = 1.0
         self.running = {}
         self.plausible, self.partials, self.slow, self.again = [], [], [], []
@@ -154,7 +154,7 @@ class Bench:
         """With nothing found: what was too slow with more time, then what failed in company alone."""
         if self.plausible or time.monotonic() >= self.repair.end:
             return False
-        if self.slow and self.scale < 64 and self.extra is None:
+        if self.slow and self.scale == 1.0 and self.extra is None:
             self.scale *= 8
             self.again, self.slow = self.slow, []
         elif self.company and self.extra is None:
@@ -220,24 +220,23 @@ class Bench:
             candidate.is_hot = candidate.hot(self.located.imported)
         return self.control is not None and candidate.is_hot
 
-    def _job(self, extra):
-        cpu = self.cpu * self.scale + extra
-        return {"failing": self.failing, "passing": self.passing, "all": self.probing and self.extra is None, "cpu": cpu, "cpu_passing": self.cpu_all * self.scale,
-                "wall": 2.0 + 4 * (cpu + self.cpu_all * self.scale)}
+    def _job(self):
+        return {"failing": self.failing, "passing": self.passing, "all": self.probing and self.extra is None,
+                "cpu": self.cpu * self.scale, "cpu_passing": self.cpu_passing * self.scale, "wall": self.wall + 8 * self.scale * self.cpu}
 
     def _send_cold(self, candidate):
         self.report["cold"] += 1
-        job = self._job(COLD_CPU)
+        job = self._job()
         job["files"] = {candidate.src.path: candidate.utf8().decode("utf-8")}
         self.running[candidate.number] = (candidate, False)
         self.slots.append({candidate.number})
-        self.nursery.spawn(lambda fd: work.judge_cold(self.setup, job, fd), job["wall"], candidate.number, job["cpu"],
+        self.nursery.spawn(lambda fd: work.judge_cold(self.setup, job, fd), job["wall"], candidate.number, COLD_CPU + job["cpu"],
                            self.setup["memory"])
 
     def _send_hot(self, batch):
         self.report["hot"] += len(batch)
-        job = self._job(0)
-        job["wall"] += len(batch) * self.cpu
+        job = self._job()
+        job["wall"] += 4 * len(batch) * self.cpu
         job["batch"] = [{"job": c.number, "files": {c.src.path: c.utf8().decode("utf-8")}} for c in batch]
         for candidate in batch:
             candidate.company = len(batch) > 1

@@ -49,7 +49,7 @@ def trace_base(setup, fd):
     run = runner(setup["runner"])
     tracer = trace.make(setup["root"], setup["paths"])
     out = {"collect": {}, "tests": [], "errors": {}, "types": {}, "modules": [], "raised": []}
-    limit = setup["test_seconds"]
+    limit, slow = setup["test_seconds"], [0]
     end = time.monotonic() + setup["trace_seconds"]
 
     def too_long(signum, frame):
@@ -80,7 +80,8 @@ def trace_base(setup, fd):
             out["tests"].append(entry)
             del values[:]
             tracer.begin()
-            signal.setitimer(signal.ITIMER_REAL, limit)
+            slow[0] += isinstance(err, TookTooLong)
+            signal.setitimer(signal.ITIMER_REAL, limit if slow[0] < 2 else min(limit, .3))
             return time.monotonic() < end
 
         signal.setitimer(signal.ITIMER_REAL, limit)
@@ -132,20 +133,22 @@ def judge(tests, job, say):
             say({"verdict": "fail", "stage": "collect", "green": 0})
             return
         failing += [i for i in ids if i not in failing]
-    green, tolerant = [], [job.get("all", False)]
+    green, tolerant, limit = [], [job.get("all", False)], [job["cpu"]]
 
     def strict(id_, outcome, took, err):
         if outcome == PASSED:
             green.append(id_)
+        signal.setitimer(signal.ITIMER_PROF, limit[0])
         return outcome == PASSED or tolerant[0]
 
+    signal.setitimer(signal.ITIMER_PROF, limit[0])
     tests.run(failing, strict)
     count = len(green)
     if count < len(failing) and not (tolerant[0] and green):
         say({"verdict": "fail", "stage": "failing", "green": count, "of": len(failing)})
         return
-    if job["cpu_passing"]:
-        signal.setitimer(signal.ITIMER_PROF, job["cpu_passing"])
+    limit[0] = job["cpu_passing"]
+    signal.setitimer(signal.ITIMER_PROF, limit[0])
     known = set(tests.ids)
     passing = [i for i in job["passing"] if i not in failing]
     tolerant[0] = False
@@ -304,7 +307,7 @@ def judge_hot(swapper, tests, job, fd):
         elif alone:
             judge(tests, job, answers.append)
         else:
-            judge(tests, dict(job, passing=[], cpu_passing=0), answers.append)
+            judge(tests, dict(job, passing=[]), answers.append)
             if answers[-1]["verdict"] == "pass":
                 answers[-1]["verdict"] = "survivor"
         swapper.restore()
