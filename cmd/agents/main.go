@@ -38,7 +38,7 @@ func description() string {
 
 Workers: ` + strings.Join(names, ", ") + `
 
-snapshot, apply, deliver, rollback and report serve the projects of this host; the others fetch what they need from the bus.
+guardian and policy serve every host; the others serve the projects of this host and state folder.
 
 Examples:
   agents --nats nats://127.0.0.1:4222

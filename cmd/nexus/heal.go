@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"sync/atomic"
 	"syscall"
@@ -61,6 +63,7 @@ func (c *healCmd) Run(e *env) error {
 	if err != nil && c.JSON && !errors.As(err, &code) {
 		view.result(run.Summary{State: run.Failed, Exit: 1, Reason: err.Error(), Tries: []run.AttemptSummary{}, Files: []string{}})
 	}
+	view.flush()
 	return err
 }
 
@@ -80,9 +83,19 @@ func (c *healCmd) heal(e *env, view *view) error {
 	if _, err := cfg.Rules.Admit("local", task); err != nil {
 		return err
 	}
+	cfg.Driver = task.Driver
 	h := &healing{e: e, cfg: cfg, task: task, view: view}
 	view.start(dir)
 	return h.run()
+}
+
+// cause is an error without the path that it repeats.
+func cause(err error) error {
+	var e *fs.PathError
+	if errors.As(err, &e) {
+		return e.Err
+	}
+	return err
 }
 
 // folder checks what a person can set right at once.
@@ -93,18 +106,18 @@ func (c *healCmd) folder() (string, error) {
 	}
 	path, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", c.Dir, errors.Unwrap(err))
+		return "", fmt.Errorf("%s: %w", c.Dir, cause(err))
 	}
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("%s: %w", c.Dir, errors.Unwrap(err))
+		return "", fmt.Errorf("%s: %w", c.Dir, cause(err))
 	case !info.IsDir():
 		return "", fmt.Errorf("%s is not a folder: name the project's folder; --target names files in it", c.Dir)
 	}
 	names, err := os.ReadDir(path)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", c.Dir, errors.Unwrap(err))
+		return "", fmt.Errorf("%s: %w", c.Dir, cause(err))
 	}
 	if len(names) == 0 {
 		return "", fmt.Errorf("%s is empty: there is nothing to heal", c.Dir)
@@ -158,9 +171,17 @@ type healing struct {
 	view *view
 	node *node.Node
 	id   string
+	// owner is the process that runs the bus, 0 when this one does.
+	owner int
+	// opened is true once the log of the run has begun.
+	opened atomic.Bool
 }
 
-func (h *healing) run() (err error) {
+// reopens bounds how often a command looks for the bus again because the
+// process that ran it ended before it had let the task in.
+const reopens = 5
+
+func (h *healing) run() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	key := ulid.Make().String()
@@ -169,10 +190,30 @@ func (h *healing) run() (err error) {
 	if err != nil {
 		return err
 	}
+	for range reopens {
+		err = h.once(ctx, key, prev)
+		if !errors.Is(err, bus.ErrLost) || h.opened.Load() {
+			break
+		}
+	}
+	if errors.Is(err, bus.ErrLost) {
+		return fmt.Errorf("the nexus process %d that ran the bus has ended; nothing is lost: run 'nexus heal %s' again to continue run %s", h.owner, h.task.Dir, h.id)
+	}
+	return err
+}
+
+// once heals with one connection to the bus.
+func (h *healing) once(ctx context.Context, key string, prev *rollback.Claim) (err error) {
 	if h.node, err = node.Open(ctx, h.cfg); err != nil {
 		return errors.Join(err, h.release(prev))
 	}
-	defer func() { err = errors.Join(err, h.node.Close()) }()
+	h.owner, _ = h.node.Attached()
+	defer func() {
+		if errClose := h.node.Close(); errClose != nil && err == nil {
+			fmt.Fprintln(h.e.err, "nexus:", errClose)
+		}
+		h.view.flush()
+	}()
 	adopt := ""
 	if prev != nil {
 		adopt = prev.Run
@@ -186,8 +227,10 @@ func (h *healing) run() (err error) {
 			return err
 		}
 	}
+	// From here on the task may be in the queue: the claim stays, whatever
+	// becomes of the connection.
 	if _, err := h.node.Bus().Submit(ctx, "local", key, h.task); err != nil {
-		return errors.Join(err, h.release(nil))
+		return err
 	}
 	return h.follow(ctx)
 }
@@ -232,7 +275,13 @@ func (h *healing) resume(ctx context.Context, id string) (done bool, err error) 
 		return false, err
 	}
 	own := h.id
-	if s.N > 0 && s.Settled == nil {
+	switch {
+	case s.Settled != nil && !s.Settled.Proven:
+		h.view.note("restoring what run " + id + " left unproven")
+		if err := h.node.Restore(ctx, s); err != nil {
+			return false, err
+		}
+	case s.N > 0 && s.Settled == nil:
 		h.id = id
 		if s.Ended == nil && h.same(s.Task) {
 			h.view.note(fmt.Sprintf("continuing run %s, which was interrupted at step %s", id, s.Step()))
@@ -293,25 +342,19 @@ func (h *healing) same(t run.Task) bool {
 	if err != nil {
 		return false
 	}
-	return mine.Test == t.Test && slices.Equal(mine.Targets, t.Targets) && slices.Equal(mine.Sources, t.Sources) &&
-		mine.InPlace == t.InPlace && mine.Deliver == t.Deliver && mine.Report == t.Report
+	mine.Driver, t.Driver = nil, nil
+	return reflect.DeepEqual(mine, t)
 }
 
 // errRefused says that the task was not let in.
 var errRefused = errors.New("the task was refused")
 
-// follow shows the run until it is closed and returns its exit status.
+// follow shows the run until it is closed and returns its exit status. Errors
+// after the run has ended are told and change nothing of it.
 func (h *healing) follow(ctx context.Context) error {
-	sig := make(chan os.Signal, 2)
-	signal.Notify(sig, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(sig)
-	followed, stop := context.WithCancel(ctx)
-	defer stop()
-	go h.interrupts(followed, sig)
-	s, err := h.watch(ctx, h.id, h.view.event)
-	if errors.Is(err, bus.ErrLost) {
-		pid, _ := h.node.Attached()
-		return fmt.Errorf("the nexus process %d that ran the bus has ended; nothing is lost: run 'nexus heal %s' again to continue run %s", pid, h.task.Dir, h.id)
+	s, err := h.watched(ctx)
+	if errors.Is(err, errRefused) {
+		return errors.Join(err, h.cfg.Claims.Release(h.id))
 	}
 	if err != nil {
 		return err
@@ -319,19 +362,34 @@ func (h *healing) follow(ctx context.Context) error {
 	sum := run.Summarise(s)
 	sum.Diff = h.diff(ctx, s)
 	h.view.result(sum)
-	if err := h.cfg.Claims.Release(h.id); err != nil {
-		return err
+	if s.Settled != nil && s.Settled.Proven {
+		if err := h.cfg.Claims.Release(h.id); err != nil {
+			fmt.Fprintln(h.e.err, "nexus:", err)
+		}
 	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	err = h.node.AwaitOthers(ctx, func(open int) {
 		h.view.note(fmt.Sprintf("this process also runs the bus for %d other run(s); it stays until they have ended", open))
 	})
 	if err != nil {
-		return err
+		fmt.Fprintln(h.e.err, "nexus:", err)
 	}
 	if sum.Exit != 0 {
 		return exitError(sum.Exit)
 	}
 	return nil
+}
+
+// watched shows the run while signals cancel it.
+func (h *healing) watched(ctx context.Context) (run.State, error) {
+	sig := make(chan os.Signal, 2)
+	signal.Notify(sig, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(sig)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go h.interrupts(ctx, sig)
+	return h.watch(ctx, h.id, h.view.event)
 }
 
 // closingWait is how long the command waits for the report after the run has
@@ -343,12 +401,11 @@ func (h *healing) watch(ctx context.Context, id string, show func(run.Event, run
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var last run.State
-	var opened atomic.Bool
 	refused := make(chan error, 1)
-	go h.refusal(ctx, id, opened.Load, refused, cancel)
+	go h.refusal(ctx, id, refused, cancel)
 	err := h.node.Bus().Follow(ctx, id, func(ev run.Event, s run.State) bool {
 		last = s
-		opened.Store(true)
+		h.opened.Store(true)
 		show(ev, s)
 		if s.Settled != nil && !s.Closed {
 			time.AfterFunc(closingWait, cancel)
@@ -367,7 +424,7 @@ func (h *healing) watch(ctx context.Context, id string, show func(run.Event, run
 }
 
 // refusal looks for the dead letter of a task that was never let in.
-func (h *healing) refusal(ctx context.Context, id string, opened func() bool, out chan<- error, cancel context.CancelFunc) {
+func (h *healing) refusal(ctx context.Context, id string, out chan<- error, cancel context.CancelFunc) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -378,7 +435,7 @@ func (h *healing) refusal(ctx context.Context, id string, opened func() bool, ou
 			return
 		case <-time.After(time.Second):
 		}
-		if opened() {
+		if h.opened.Load() {
 			continue
 		}
 		if l, err := h.node.Bus().Refusal(ctx, id); err == nil && l != nil {

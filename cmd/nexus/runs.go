@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,8 +33,18 @@ func (c common) open(ctx context.Context, e *env) (*node.Node, error) {
 	return node.Open(ctx, cfg)
 }
 
+// read is with for a command that only reads: what it prints is printed when
+// the bus is free again, however long a pager takes.
+func (c common) read(ctx context.Context, e *env, prefix string, do func(*env, *bus.Bus, bus.Log, run.State) error) error {
+	var out bytes.Buffer
+	quiet := &env{out: &out, err: e.err, verbose: e.verbose}
+	err := c.with(ctx, e, prefix, func(_ *node.Node, b *bus.Bus, l bus.Log, s run.State) error { return do(quiet, b, l, s) })
+	_, errOut := e.out.Write(out.Bytes())
+	return errors.Join(err, errOut)
+}
+
 // with calls do with the state of a run, whose id may be shortened.
-func (c common) with(ctx context.Context, e *env, prefix string, do func(*bus.Bus, bus.Log, run.State) error) (err error) {
+func (c common) with(ctx context.Context, e *env, prefix string, do func(*node.Node, *bus.Bus, bus.Log, run.State) error) (err error) {
 	n, err := c.open(ctx, e)
 	if err != nil {
 		return err
@@ -51,7 +62,7 @@ func (c common) with(ctx context.Context, e *env, prefix string, do func(*bus.Bu
 	if err != nil {
 		return err
 	}
-	return do(n.Bus(), log, s)
+	return do(n, n.Bus(), log, s)
 }
 
 type runLsCmd struct {
@@ -114,7 +125,7 @@ type runShowCmd struct {
 
 // Run shows a run.
 func (c *runShowCmd) Run(ctx context.Context, e *env) error {
-	return c.Common.with(ctx, e, c.ID, func(b *bus.Bus, log bus.Log, s run.State) error {
+	return c.Common.read(ctx, e, c.ID, func(e *env, b *bus.Bus, log bus.Log, s run.State) error {
 		sum := run.Summarise(s)
 		if cand, _ := s.Winner(); cand != nil {
 			data, err := b.Artifacts().Get(ctx, cand.Diff.SHA256)
@@ -170,7 +181,10 @@ type runWatchCmd struct {
 
 // Run follows a run.
 func (c *runWatchCmd) Run(ctx context.Context, e *env) error {
-	return c.Common.with(ctx, e, c.ID, func(b *bus.Bus, _ bus.Log, s run.State) error {
+	return c.Common.with(ctx, e, c.ID, func(n *node.Node, b *bus.Bus, _ bus.Log, s run.State) error {
+		if _, attached := n.Attached(); !attached && c.Common.NATS == "" && !s.Closed {
+			return fmt.Errorf("nobody drives run %s now: 'nexus heal %s' continues it", s.ID, s.Task.Dir)
+		}
 		v := newView(e, c.JSON)
 		last := s
 		err := b.Follow(ctx, s.ID, func(ev run.Event, s run.State) bool {
@@ -183,6 +197,7 @@ func (c *runWatchCmd) Run(ctx context.Context, e *env) error {
 		}
 		sum := run.Summarise(last)
 		v.result(sum)
+		v.flush()
 		if sum.Exit != 0 {
 			return exitError(sum.Exit)
 		}
@@ -212,15 +227,20 @@ func (c *runCancelCmd) Run(ctx context.Context, e *env) (err error) {
 	if err := n.Bus().Order(ctx, id, run.Order{Kind: run.OrderCancel, Reason: "cancelled by the user"}); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
-	defer cancel()
 	v := newView(e, false)
 	var last run.State
 	err = n.Bus().Follow(ctx, id, func(_ run.Event, s run.State) bool { last = s; return !s.Closed })
 	if err != nil {
 		return fmt.Errorf("run %s has not ended yet: %w", id, err)
 	}
-	v.result(run.Summarise(last))
+	sum := run.Summarise(last)
+	v.result(sum)
+	if err := n.AwaitOthers(ctx, func(open int) { v.note(fmt.Sprintf("staying for %d other run(s)", open)) }); err != nil {
+		return err
+	}
+	if !sum.Proven {
+		return exitError(1)
+	}
 	return nil
 }
 
@@ -232,7 +252,7 @@ type runDiffCmd struct {
 
 // Run prints a candidate's diff as it is, ready for git apply.
 func (c *runDiffCmd) Run(ctx context.Context, e *env) error {
-	return c.Common.with(ctx, e, c.ID, func(b *bus.Bus, _ bus.Log, s run.State) error {
+	return c.Common.read(ctx, e, c.ID, func(e *env, b *bus.Bus, _ bus.Log, s run.State) error {
 		var found *run.Ref
 		for _, a := range run.Summarise(s).Tries {
 			if a.Diff != nil && (c.Attempt == 0 || c.Attempt == a.N) {

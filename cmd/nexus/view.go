@@ -22,6 +22,8 @@ type view struct {
 	out  io.Writer
 	json bool
 	live bool
+	// last is a result that flush prints.
+	last *run.Summary
 
 	mu    sync.Mutex
 	began time.Time
@@ -85,13 +87,11 @@ func (v *view) event(ev run.Event, s run.State) {
 	}
 }
 
-// result shows the end of the run.
+// result shows the end of the run; as JSON it is held back until flush, as
+// the last line.
 func (v *view) result(sum run.Summary) {
 	if v.json {
-		v.print(struct {
-			Type string `json:"type"`
-			run.Summary
-		}{"result", sum})
+		v.last = &sum
 		return
 	}
 	v.idle()
@@ -121,6 +121,17 @@ func (v *view) result(sum run.Summary) {
 	row("time", fmt.Sprintf("%.1f s", sum.Seconds))
 	if sum.State == run.NeedsHumanReview {
 		row("next", "read the report; 'nexus run show "+sum.Run[:8]+"' lists every attempt")
+	}
+}
+
+// flush prints the result that was held back.
+func (v *view) flush() {
+	if v.last != nil {
+		v.print(struct {
+			Type string `json:"type"`
+			run.Summary
+		}{"result", *v.last})
+		v.last = nil
 	}
 }
 
@@ -173,7 +184,9 @@ func (v *view) waiting(step string) {
 	if !v.live || step == "" {
 		return
 	}
+	v.mu.Lock()
 	v.step, v.began, v.stop = step, time.Now(), make(chan struct{})
+	v.mu.Unlock()
 	v.wg.Go(func() {
 		t := time.NewTicker(100 * time.Millisecond)
 		defer t.Stop()
@@ -197,6 +210,8 @@ func (v *view) idle() {
 	}
 	close(v.stop)
 	v.wg.Wait()
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	v.stop, v.step = nil, ""
 	fmt.Fprint(v.out, "\r\x1b[K")
 }

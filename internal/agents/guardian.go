@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"nexuscore.dev/nexus/internal/bus"
+	"nexuscore.dev/nexus/internal/failure"
 	"nexuscore.dev/nexus/internal/rollback"
 	"nexuscore.dev/nexus/internal/run"
 )
@@ -25,6 +26,9 @@ func (g *guardian) handle(ctx context.Context, job bus.Job) (run.Answer, error) 
 	}
 	for _, check := range []func(context.Context, *run.ReviewInput) (string, error){g.hashes, g.paths, g.evidence} {
 		reason, err := check(ctx, in)
+		if err := passing(ctx, err); err != nil {
+			return run.Answer{}, err
+		}
 		if err != nil {
 			reason = err.Error()
 		}
@@ -36,6 +40,20 @@ func (g *guardian) handle(ctx context.Context, job bus.Job) (run.Answer, error) 
 		ans.Word, ans.Reasons = run.WordHuman, human
 	}
 	return run.Answer{Review: ans}, nil
+}
+
+// passing returns err when it says nothing about the candidate: the worker is
+// stopping, or the bus did not answer. Then the ask is repeated.
+func passing(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case failure.Is(err, failure.Connection), failure.Is(err, failure.Timeout):
+		return err
+	}
+	return nil
 }
 
 // hashes checks that what was tested is what would be delivered.

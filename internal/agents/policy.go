@@ -28,6 +28,9 @@ func (p *policy) handle(ctx context.Context, job bus.Job) (run.Answer, error) {
 		ans.Tree = in.Candidate.Tree.Hash
 	}
 	reasons, err := p.judge(ctx, in)
+	if err := passing(ctx, err); err != nil {
+		return run.Answer{}, err
+	}
 	if err != nil {
 		reasons = append(reasons, err.Error())
 	}

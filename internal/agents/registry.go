@@ -14,7 +14,8 @@ import (
 
 // Config is what the workers of a process have in common.
 type Config struct {
-	// Home names this host; workers that touch projects serve it only.
+	// Home names this host. Workers that touch projects, or need the toolchain
+	// that a project is tested with, serve it only.
 	Home string
 	// State is the folder for journals, patches and reports.
 	State string
@@ -51,13 +52,13 @@ func New(name run.Worker, cfg Config, store rollback.Blobs) (bus.Worker, error) 
 		w.Home, w.Handle = cfg.Home, s.handle
 	case run.Test:
 		t := &tester{store: store, stage: stage}
-		w.Handle = t.handle
+		w.Home, w.Handle = cfg.Home, t.handle
 	case run.Debugger:
 		d := &debugger{store: store, stage: stage, model: cfg.Model}
-		w.Handle = d.handle
+		w.Home, w.Handle = cfg.Home, d.handle
 	case run.Validate:
 		g := &gates{store: store}
-		w.Handle, w.Close = g.handle, g.close
+		w.Home, w.Handle, w.Close = cfg.Home, g.handle, g.close
 	case run.Apply:
 		a := &applier{store: store, projects: project}
 		w.Home, w.Handle, w.Cap = cfg.Home, a.handle, writerCap

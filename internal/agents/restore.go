@@ -2,6 +2,7 @@ package agents
 
 import (
 	"context"
+	"errors"
 
 	"nexuscore.dev/nexus/internal/bus"
 	"nexuscore.dev/nexus/internal/rollback"
@@ -31,4 +32,21 @@ func (r *restorer) handle(ctx context.Context, job bus.Job) (run.Answer, error) 
 		return err
 	})
 	return run.Answer{Rollback: ans}, err
+}
+
+// Restore takes back what a run wrote to its folder, outside any ask: for a
+// run that has settled without proof. It succeeds only when every path that
+// the run wrote was read back as it was.
+func Restore(ctx context.Context, state, runID, dir string, origin run.Tree, store rollback.Blobs) (err error) {
+	unlock, err := rollback.Lock(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	m, err := rollback.Load(ctx, store, origin)
+	if err != nil {
+		return err
+	}
+	_, err = projects{state: state}.of(runID, dir).Restore(ctx, m, store)
+	return err
 }

@@ -3,7 +3,6 @@ package agents
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"nexuscore.dev/nexus/internal/bus"
 	"nexuscore.dev/nexus/internal/rollback"
@@ -21,15 +20,13 @@ type snapshotter struct {
 
 func (s *snapshotter) handle(ctx context.Context, job bus.Job) (run.Answer, error) {
 	dir := job.Ask.Snapshot.Dir
-	prev, err := s.claims.Acquire(dir, rollback.Claim{Run: job.Run, State: s.state})
+	err := s.claims.Hold(dir, rollback.Claim{Run: job.Run, State: s.state})
 	var busy *rollback.BusyError
 	switch {
 	case errors.As(err, &busy):
 		return run.Answer{}, &bus.BadInput{Err: err}
 	case err != nil:
 		return run.Answer{}, badInput(err)
-	case prev != nil && prev.Run != job.Run:
-		return run.Answer{}, &bus.BadInput{Err: fmt.Errorf("run %s of this folder was interrupted and has not ended: run 'nexus heal %s' to continue it", prev.Run, dir)}
 	}
 	m, err := rollback.Take(ctx, dir, rollback.Limits{}, s.store)
 	if err != nil {

@@ -253,7 +253,7 @@ const maxStray = 20
 // its task, which travels on another stream; everything else is forged, or
 // its run was removed.
 func (l *lane) stray(msg jetstream.Msg, f run.Fact, cause error) error {
-	if meta, err := msg.Metadata(); err == nil && false && meta.NumDelivered <= maxStray {
+	if meta, err := msg.Metadata(); err == nil && f.Order != nil && meta.NumDelivered <= maxStray {
 		return &laterError{l.c.bus.tune.retryDelay / 4}
 	}
 	l.c.bus.log.Warn().Err(cause).Str("subject", msg.Subject()).Msg("dropped")

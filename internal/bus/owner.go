@@ -88,14 +88,17 @@ func (o *Owner) Announce(a Address) error {
 	return nil
 }
 
-// Release gives the folder back. Call it after the server has stopped.
-func (o *Owner) Release() error {
+// Withdraw takes the announcement back: no further command attaches.
+func (o *Owner) Withdraw() error {
 	err := os.Remove(filepath.Join(o.dir, addressFile))
 	if errors.Is(err, os.ErrNotExist) {
-		err = nil
+		return nil
 	}
-	return errors.Join(err, o.lock.Unlock())
+	return err
 }
+
+// Release gives the folder back. Call it after the server has stopped.
+func (o *Owner) Release() error { return errors.Join(o.Withdraw(), o.lock.Unlock()) }
 
 // FindOwner reads where the owner's server listens. It fails with
 // os.ErrNotExist while an owner is starting.

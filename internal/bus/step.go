@@ -15,7 +15,6 @@ import (
 // state as it is in the log, so a step that was cut short is completed by the
 // next delivery of its message.
 func (l *lane) step(ctx context.Context, id string, e *entry, fact *run.Fact) error {
-	var early error
 	if fact != nil {
 		f := *fact
 		f.At = time.Now().UTC()
@@ -26,8 +25,6 @@ func (l *lane) step(ctx context.Context, id string, e *entry, fact *run.Fact) er
 			if err := l.record(ctx, id, e, f); err != nil {
 				return err
 			}
-		} else if d := dueIn(e.state, f); d > 0 {
-			early = &laterError{d}
 		}
 	}
 	for cmds := run.Decide(e.state); len(cmds) > 0; cmds = run.Decide(e.state) {

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/google/renameio/v2"
 	"github.com/rs/zerolog"
 
 	"nexuscore.dev/nexus/internal/agents"
@@ -35,7 +36,7 @@ const (
 func FromEnv(state string, log zerolog.Logger) (Config, error) {
 	cfg := Config{Log: log}
 	var err error
-	if cfg.State, err = stateDir(state); err != nil {
+	if cfg.State, err = StateDir(state); err != nil {
 		return cfg, err
 	}
 	path, err := rollback.ClaimsPath()
@@ -56,7 +57,21 @@ func FromEnv(state string, log zerolog.Logger) (Config, error) {
 	return cfg, nil
 }
 
-func stateDir(flag string) (string, error) {
+// StateDir is the folder that a flag names, else $XDG_STATE_HOME/nexus, else
+// ~/.local/state/nexus. It is made, and links in its path are followed, so that
+// two spellings are one folder.
+func StateDir(flag string) (string, error) {
+	dir, err := statePath(flag)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("state folder: %w", err)
+	}
+	return filepath.EvalSymlinks(dir)
+}
+
+func statePath(flag string) (string, error) {
 	if flag != "" {
 		return filepath.Abs(flag)
 	}
@@ -106,22 +121,33 @@ var notToken = regexp.MustCompile(`[^a-zA-Z0-9_-]+`)
 
 // homeName names this host and state folder as a token of a subject: the
 // journals of a project lie in the state folder, so only a process with the
-// same one may write the project.
+// same one may write the project. The name stays when the host is renamed.
 func homeName(state string) (string, error) {
-	name := os.Getenv(envHome)
-	if name == "" {
-		host, err := os.Hostname()
-		if err != nil {
-			return "", fmt.Errorf("the host has no name: set %s: %w", envHome, err)
+	if name := os.Getenv(envHome); name != "" {
+		if notToken.MatchString(name) {
+			return "", fmt.Errorf("%s may hold letters, digits, - and _ only, not %q", envHome, name)
 		}
-		name = host
+		return name, nil
 	}
-	name = strings.Trim(notToken.ReplaceAllString(name, "-"), "-")
-	if name == "" {
-		name = "home"
+	file := filepath.Join(state, "home")
+	text, err := os.ReadFile(file) //nolint:gosec // a file of the state folder
+	if err == nil && len(text) > 0 {
+		return string(text), nil
 	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("state folder: %w", err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "home"
+	}
+	host = strings.Trim(notToken.ReplaceAllString(host, "-"), "-")
 	sum := sha256.Sum256([]byte(state))
-	return name[:min(len(name), 40)] + "-" + hex.EncodeToString(sum[:4]), nil
+	name := host[:min(len(host), 40)] + "-" + hex.EncodeToString(sum[:4])
+	if err := renameio.WriteFile(file, []byte(name), 0o600); err != nil {
+		return "", fmt.Errorf("state folder: %w", err)
+	}
+	return name, nil
 }
 
 // model is the configured model, or nil.

@@ -16,6 +16,7 @@ import (
 	"nexuscore.dev/nexus/internal/rollback"
 	"nexuscore.dev/nexus/internal/run"
 	"nexuscore.dev/nexus/internal/sandbox"
+	"nexuscore.dev/nexus/internal/wire"
 )
 
 // Config says what a process is to be.
@@ -36,8 +37,11 @@ type Config struct {
 	// NoConductor leaves the decisions to other processes.
 	NoConductor bool
 	Model       *agents.Model
-	Claims      rollback.Claims
-	Log         zerolog.Logger
+	// Driver is this process where it waits for a run; it becomes the driver
+	// of the run that Start adopts.
+	Driver *run.Driver
+	Claims rollback.Claims
+	Log    zerolog.Logger
 }
 
 // Node is a running part of a bus. Close it.
@@ -98,6 +102,7 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 
 // lead runs the embedded server.
 func lead(ctx context.Context, cfg Config, owner *bus.Owner) (*Node, error) {
+	cfg.Rules.OnlyHome = true
 	n := &Node{cfg: cfg, owner: owner, failed: make(chan struct{})}
 	names := make([]string, 0, len(agents.Names()))
 	for _, w := range agents.Names() {
@@ -114,6 +119,10 @@ func lead(ctx context.Context, cfg Config, owner *bus.Owner) (*Node, error) {
 	}
 	if err == nil {
 		err = n.core.ResetConsumers(ctx)
+	}
+	if err == nil {
+		// Others may attach at once; what they ask for waits for Start.
+		err = owner.Announce(bus.Address{URL: srv.URL(), PID: os.Getpid()})
 	}
 	if err != nil {
 		return nil, errors.Join(err, n.Close())
@@ -179,7 +188,7 @@ func (n *Node) Start(ctx context.Context, adopt string, all bool) error {
 	if _, err := sandbox.SweepTemp(n.cfg.temp()); err != nil {
 		n.cfg.Log.Warn().Err(err).Msg("left-overs of dead processes stay")
 	}
-	cfg := bus.ConductorConfig{Intake: n.cfg.Rules.Admit, Settled: n.settled}
+	cfg := bus.ConductorConfig{Intake: n.admit, Settled: n.settled}
 	c, err := bus.NewConductor(n.core, cfg)
 	if err != nil {
 		return err
@@ -203,10 +212,17 @@ func (n *Node) Start(ctx context.Context, adopt string, all bool) error {
 	for i, w := range workers {
 		n.work.Go(func() error { return n.links[i].Work(ctx, w) })
 	}
-	if n.owner != nil {
-		return n.owner.Announce(bus.Address{URL: n.srv.URL(), PID: os.Getpid()})
-	}
 	return nil
+}
+
+// admit is the intake: the rules, and that somebody waits for the task. A
+// task that a dead command left in the queue is nobody's any more.
+func (n *Node) admit(tenant string, h wire.Heal) (run.Task, error) {
+	t, err := n.cfg.Rules.Admit(tenant, h)
+	if err == nil && t.Driver != nil && t.Driver.Host == n.cfg.Rules.Home && !rollback.ProcessAlive(t.Driver.PID, t.Driver.Start) {
+		err = errors.New("the command that asked for it has ended")
+	}
+	return t, err
 }
 
 // workers makes the workers of this process, each with a connection of its
@@ -243,9 +259,10 @@ func (n *Node) link(ctx context.Context, name run.Worker) (*bus.Bus, error) {
 	return bus.Connect(ctx, n.cfg.URL, "nexus-"+string(name), n.cfg.Log)
 }
 
-// settled gives the folder of a finished run back.
+// settled gives the folder of a finished run back, unless the folder could
+// not be proved to be as it should: then it must be restored first.
 func (n *Node) settled(s run.State) {
-	if s.Task.Home != n.cfg.Rules.Home {
+	if s.Task.Home != n.cfg.Rules.Home || !s.Settled.Proven {
 		return
 	}
 	if err := n.cfg.Claims.Release(s.ID); err != nil {
@@ -260,9 +277,12 @@ func (n *Node) Failed() <-chan struct{} { return n.failed }
 // folder. It returns the error that ended the work early, if any.
 func (n *Node) Close() error {
 	var err error
+	if n.owner != nil {
+		err = n.owner.Withdraw() // nobody attaches to a server that is about to stop
+	}
 	if n.stop != nil {
 		n.stop()
-		err = n.work.Wait()
+		err = errors.Join(err, n.work.Wait())
 	}
 	for _, l := range n.links {
 		l.Close()

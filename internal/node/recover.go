@@ -2,18 +2,21 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"nexuscore.dev/nexus/internal/agents"
 	"nexuscore.dev/nexus/internal/rollback"
 	"nexuscore.dev/nexus/internal/run"
 )
 
 // recover settles what earlier owners left, before any worker runs. A run
 // whose driver lives, and the run to adopt, go on. A run whose driver is dead
-// is taken back when it wrote to its folder, else parked: nobody asked this
-// process to work on it. all drives also the runs that other systems asked
-// for, which have no driver.
+// is ended when a worker may have written to its folder, else parked: nobody
+// asked this process to work on it. all drives also the runs that other
+// systems asked for, which have no driver. A log that cannot be read stops
+// that run alone.
 func (n *Node) recover(ctx context.Context, adopt string, all bool) error {
 	runs, err := n.core.Runs(ctx)
 	if err != nil {
@@ -24,10 +27,13 @@ func (n *Node) recover(ctx context.Context, adopt string, all bool) error {
 			continue
 		}
 		if err := n.recoverRun(ctx, id, adopt, all); err != nil {
-			return fmt.Errorf("run %s: %w", id, err)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			n.cfg.Log.Error().Err(err).Str("run", id).Msg("the run cannot be recovered")
 		}
 	}
-	return nil
+	return n.releaseSettled(ctx)
 }
 
 func (n *Node) recoverRun(ctx context.Context, id, adopt string, all bool) error {
@@ -35,27 +41,47 @@ func (n *Node) recoverRun(ctx context.Context, id, adopt string, all bool) error
 	if err != nil {
 		return err
 	}
-	driven := n.driven(s) || id == adopt || (all && s.Task.Driver == nil)
 	switch {
-	case s.Ended != nil:
-	case driven && s.Parked:
-		return n.conductor.Order(ctx, id, run.Order{Kind: run.OrderResume, Reason: "a process drives the run again"})
-	case driven || s.Parked:
-	case s.Task.InPlace:
-		return n.conductor.Order(ctx, id, run.Order{Kind: run.OrderCancel, Reason: "the process that drove the run has ended"})
-	default:
-		return n.conductor.Order(ctx, id, run.Order{Kind: run.OrderPark, Reason: "the process that drove the run has ended"})
+	case s.Ended != nil || !n.ours(s):
+	case id == adopt:
+		return n.order(ctx, id, run.OrderResume, "its folder is healed again")
+	case all && s.Task.Driver == nil:
+		if err := n.cfg.Claims.Hold(s.Task.Dir, rollback.Claim{Run: id, State: n.cfg.State}); err != nil {
+			n.cfg.Log.Debug().Err(err).Str("run", id).Msg("claim")
+		}
+		if s.Parked {
+			return n.order(ctx, id, run.OrderResume, "a process drives the run again")
+		}
+	case !n.driven(s):
+		return n.abandon(ctx, s, n.conductor.Order)
 	}
 	return n.conductor.Recover(ctx, id)
 }
 
+func (n *Node) order(ctx context.Context, id string, kind run.OrderKind, reason string) error {
+	return n.conductor.Order(ctx, id, run.Order{Kind: kind, Reason: reason, Driver: n.cfg.Driver})
+}
+
+// abandon ends a run whose driver is dead when a worker may have written to
+// its folder, else parks it.
+func (n *Node) abandon(ctx context.Context, s run.State, order func(context.Context, string, run.Order) error) error {
+	o := run.Order{Kind: run.OrderPark, Reason: "the process that drove the run has ended"}
+	switch {
+	case s.Writing():
+		o.Kind = run.OrderCancel
+	case s.Parked:
+		return nil
+	}
+	return order(ctx, s.ID, o)
+}
+
+// ours reports whether this host can work on the run's folder.
+func (n *Node) ours(s run.State) bool { return s.Task.Home == n.cfg.Rules.Home }
+
 // driven reports whether the process that waits for the run is alive.
 func (n *Node) driven(s run.State) bool {
 	d := s.Task.Driver
-	if d == nil {
-		return false
-	}
-	return d.Host != n.cfg.Rules.Home || rollback.ProcessAlive(d.PID, d.Start)
+	return d != nil && (d.Host != n.cfg.Rules.Home || rollback.ProcessAlive(d.PID, d.Start))
 }
 
 func (n *Node) state(ctx context.Context, id string) (run.State, error) {
@@ -66,13 +92,50 @@ func (n *Node) state(ctx context.Context, id string) (run.State, error) {
 	return l.State()
 }
 
-// pollOthers is how often an owner that is done looks for runs of attached
-// commands.
-const pollOthers = 200 * time.Millisecond
+// releaseSettled gives back the folders of runs that a crash left claimed
+// though they have settled.
+func (n *Node) releaseSettled(ctx context.Context) error {
+	claims, err := n.cfg.Claims.List()
+	if err != nil {
+		return err
+	}
+	for _, c := range claims {
+		if c.State != n.cfg.State || c.Alive() {
+			continue
+		}
+		s, err := n.state(ctx, c.Run)
+		if err == nil && s.Settled != nil && s.Settled.Proven {
+			err = n.cfg.Claims.Release(c.Run)
+		}
+		if err != nil {
+			n.cfg.Log.Warn().Err(err).Str("run", c.Run).Msg("the folder's claim was not released")
+		}
+	}
+	return nil
+}
 
-// AwaitOthers waits until no run of another living process is open: an owner
-// that finishes first stays for them. tell is called once, with their number,
-// when there is something to wait for.
+// Restore takes back what a settled run could not take back itself, and gives
+// its folder free.
+func (n *Node) Restore(ctx context.Context, s run.State) error {
+	if s.Origin != nil {
+		if err := agents.Restore(ctx, n.cfg.State, s.ID, s.Task.Dir, *s.Origin, n.client.Artifacts()); err != nil {
+			return fmt.Errorf("run %s left %s unproven, and it cannot be restored: %w", s.ID, s.Task.Dir, err)
+		}
+	}
+	return n.cfg.Claims.Release(s.ID)
+}
+
+// pollOthers is how often an owner that is done looks for what is left.
+const pollOthers = 100 * time.Millisecond
+
+// ErrOthers says that runs of other processes were still open.
+var ErrOthers = errors.New("other runs are still open; the next nexus command goes on with them")
+
+// AwaitOthers waits until nothing is left that this process drives: an owner
+// that finishes first stays for the commands that are attached to it, and ends
+// or parks the runs of commands that have died. tell is called once, with the
+// number of runs, when there is something to wait for. It fails with ErrOthers
+// when ctx ends first.
 func (n *Node) AwaitOthers(ctx context.Context, tell func(open int)) error {
 	if n.core == nil || n.srv == nil {
 		return nil
@@ -80,19 +143,20 @@ func (n *Node) AwaitOthers(ctx context.Context, tell func(open int)) error {
 	told := false
 	for {
 		open, err := n.others(ctx)
-		if err != nil {
+		switch {
+		case ctx.Err() != nil:
+			return ErrOthers
+		case err != nil:
 			return err
-		}
-		if open == 0 {
+		case open == 0:
 			return nil
-		}
-		if !told {
+		case !told:
 			tell(open)
 			told = true
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return ErrOthers
 		case <-n.failed:
 			return nil
 		case <-time.After(pollOthers):
@@ -100,23 +164,30 @@ func (n *Node) AwaitOthers(ctx context.Context, tell func(open int)) error {
 	}
 }
 
-// others counts the runs that are open and driven, or on their way to an end.
+// others counts queued tasks and the open runs that this process drives.
 func (n *Node) others(ctx context.Context) (int, error) {
+	queued, err := n.core.QueuedTasks(ctx)
+	if err != nil {
+		return 0, err
+	}
 	runs, err := n.core.Runs(ctx)
 	if err != nil {
 		return 0, err
 	}
-	open := 0
+	open := int(queued) //nolint:gosec // a handful
 	for id, closed := range runs {
 		if closed {
 			continue
 		}
 		s, err := n.state(ctx, id)
-		if err != nil {
-			return 0, err
+		if err != nil || !n.ours(s) || (s.Parked && !s.Writing()) {
+			continue
 		}
-		if ending := s.Ended != nil || s.Stop != nil; ending || (!s.Parked && n.driven(s)) {
-			open++
+		open++
+		if s.Ended == nil && s.Stop == nil && !n.driven(s) {
+			if err := n.abandon(ctx, s, n.client.Order); err != nil {
+				return open, err
+			}
 		}
 	}
 	return open, nil

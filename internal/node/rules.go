@@ -3,7 +3,6 @@ package node
 import (
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"nexuscore.dev/nexus/internal/run"
@@ -14,11 +13,10 @@ import (
 type Rules struct {
 	// Home names this host.
 	Home string
+	// OnlyHome refuses tasks for other hosts: an embedded server has none.
+	OnlyHome bool
 	// Roots are the folders below which projects may lie; empty allows all.
 	Roots []string
-	// Tests are the test commands that a task may name; empty allows all,
-	// because the sandbox runs them like any other code.
-	Tests []string
 	// Limits are the defaults of a task that states none.
 	Limits run.Limits
 	// Sources are the defaults of a task that names none.
@@ -52,10 +50,10 @@ func (r Rules) Admit(tenant string, h wire.Heal) (run.Task, error) {
 	switch {
 	case tenant != tenantLocal:
 		return t, fmt.Errorf("tenant %q is not served: only %q is", tenant, tenantLocal)
+	case r.OnlyHome && t.Home != r.Home:
+		return t, fmt.Errorf("this bus serves the host %q only, not %q: leave home out", r.Home, t.Home)
 	case !r.allowed(t.Dir):
 		return t, fmt.Errorf("%s lies below none of the allowed folders %s", t.Dir, strings.Join(r.Roots, ", "))
-	case t.Test != "" && len(r.Tests) > 0 && !slices.Contains(r.Tests, t.Test):
-		return t, fmt.Errorf("the test command %q is not allowed", t.Test)
 	}
 	return t, t.Validate()
 }

@@ -91,6 +91,17 @@ func ClaimsPath() (string, error) {
 // release it before it opens a run of its own. Every other claim on the
 // folder, below it or above it is a *BusyError.
 func (c Claims) Acquire(dir string, claim Claim) (prev *Claim, err error) {
+	return c.acquire(dir, claim, true)
+}
+
+// Hold is Acquire for a caller that cannot drive another run to its end: a
+// claim whose process is dead is a *BusyError too, and stays as it is.
+func (c Claims) Hold(dir string, claim Claim) error {
+	_, err := c.acquire(dir, claim, false)
+	return err
+}
+
+func (c Claims) acquire(dir string, claim Claim, takeOver bool) (prev *Claim, err error) {
 	if err := claim.fill(dir); err != nil {
 		return nil, err
 	}
@@ -106,7 +117,7 @@ func (c Claims) Acquire(dir string, claim Claim) (prev *Claim, err error) {
 				}
 				return all, nil
 			}
-			if !dead || !old.sameFolder(claim) || old.State != claim.State {
+			if !takeOver || !dead || !old.sameFolder(claim) || old.State != claim.State {
 				return nil, &BusyError{Claim: old, Asked: dir, Dead: dead}
 			}
 			prev = &old
