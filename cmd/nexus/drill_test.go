@@ -48,6 +48,17 @@ func TestDrillRandomKills(t *testing.T) {
 	}
 }
 
+// A process is killed at each point in both modes.
+func TestDrillEveryPoint(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes {
+		t.Run(mode.name, func(t *testing.T) {
+			t.Parallel()
+			killEach(t, mode.args, 1, 0)
+		})
+	}
+}
+
 func killedAt(t *testing.T, after time.Duration, args []string) {
 	w := newWorld(t)
 	m := w.script(healed.script...)

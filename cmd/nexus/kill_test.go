@@ -100,27 +100,40 @@ func (w *world) clean(dir string) {
 	require.NotContains(w.t, string(claims), `"run"`)
 }
 
-// A process is killed at each write, fsync, rename, publish and
-// acknowledgement; the next heal of the folder must get it right.
-func TestKilledAtEveryPoint(t *testing.T) {
+// sampled is how many points lie between two that `make test` tries; `make
+// drill` tries them all. The modes begin at different ones.
+const sampled = 4
+
+// A process is killed at writes, fsyncs, renames, publishes and
+// acknowledgements; the next heal of the folder must get it right.
+func TestKilledAtPoints(t *testing.T) {
 	t.Parallel()
-	for _, mode := range modes {
+	for i, mode := range modes {
 		t.Run(mode.name, func(t *testing.T) {
 			t.Parallel()
-			seen := map[string]bool{}
-			for _, l := range []life{healed, handed} {
-				for _, point := range l.points(t, mode.args) {
-					if seen[point] {
-						continue
-					}
-					seen[point] = true
-					t.Run(l.name+"/"+point, func(t *testing.T) {
-						t.Parallel()
-						l.killed(t, point, mode.args)
-					})
-				}
-			}
-			require.Greater(t, len(seen), 80)
+			killEach(t, mode.args, sampled, i*sampled/2)
 		})
 	}
+}
+
+// killEach kills at every n-th point of a mode, from the given one on.
+func killEach(t *testing.T, args []string, n, from int) {
+	t.Helper()
+	seen := map[string]bool{}
+	for _, l := range []life{healed, handed} {
+		for _, point := range l.points(t, args) {
+			if seen[point] {
+				continue
+			}
+			seen[point] = true
+			if (len(seen)+from)%n != 0 {
+				continue
+			}
+			t.Run(l.name+"/"+point, func(t *testing.T) {
+				t.Parallel()
+				l.killed(t, point, args)
+			})
+		}
+	}
+	require.Greater(t, len(seen), 80)
 }

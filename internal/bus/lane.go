@@ -234,8 +234,7 @@ func (l *lane) advance(ctx context.Context, id string, fact *run.Fact) error {
 }
 
 // doubt forgets what this lane knows about a run that does not wait for the
-// fact: another conductor may have moved it on to where it does. It also
-// makes a timer that fired too early, by a clock that is ahead, be set again.
+// fact: another conductor may have moved it on to where it does.
 func (l *lane) doubt(id string, fact *run.Fact) {
 	if e := l.runs[id]; e != nil && fact != nil {
 		f := *fact

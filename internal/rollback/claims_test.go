@@ -210,7 +210,7 @@ func TestClaimsPath(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "/x/state/nexus-claims.json", p)
 	t.Setenv("XDG_STATE_HOME", "relative")
-	t.Setenv("HOME", "/home/u")
+	t.Setenv("HOME", "/home/user")
 	p, err = ClaimsPath()
 	require.NoError(t, err)
 	require.Equal(t, "/home/user/.local/state/nexus-claims.json", p)
