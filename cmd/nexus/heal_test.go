@@ -152,6 +152,21 @@ func TestDeliveries(t *testing.T) {
 	}
 }
 
+// Without pytest the engine works under unittest.
+func TestEngineUnderUnittest(t *testing.T) {
+	t.Parallel()
+	for _, command := range []string{"python3 -m unittest", "python3 -m unittest test_calc", "python3 -m unittest discover"} {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			dir := w.project("calc")
+			sum, r := w.heal(dir, "--source", "engine", "--test", command)
+			require.Equal(t, run.Approved, sum.State, "%s\n%s", r.out, r.err)
+			require.Contains(t, sum.Diff, "+    return a + b")
+		})
+	}
+}
+
 // An exit status alone proves nothing: a person decides.
 func TestWeakEvidenceGoesToAPerson(t *testing.T) {
 	t.Parallel()

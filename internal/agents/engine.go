@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"nexuscore.dev/nexus/internal/bus"
@@ -49,7 +50,15 @@ func (d *debugger) askEngine(ctx context.Context, job bus.Job) (*run.DebugAnswer
 		req := repair.Request{
 			Dir: dir, Targets: in.Targets, Protected: in.Protected, TestArgs: plan.Args, Limit: in.Limit, Budget: max(budget, time.Second),
 		}
-		req.Failing, req.Passing = split(red, in.Evidence)
+		if plan.Runner == testrun.Pytest {
+			req.Failing, req.Passing = split(red, in.Evidence)
+		} else {
+			// unittest names a test by how its module was loaded, the record
+			// by its file: the harness finds out itself what is red.
+			if req.TestArgs = plan.Names; len(req.TestArgs) == 0 {
+				req.TestArgs = testFiles(red)
+			}
+		}
 		fixes, report, err := engine.Propose(ctx, req)
 		if err != nil {
 			return err
@@ -67,6 +76,19 @@ func (d *debugger) askEngine(ctx context.Context, job bus.Job) (*run.DebugAnswer
 		return nil
 	})
 	return ans, err
+}
+
+// testFiles lists the files of the tests that ran; unittest takes them as
+// names, also from folders that are no packages.
+func testFiles(e run.Evidence) []string {
+	var out []string
+	for _, id := range e.Collected {
+		if file, _, ok := strings.Cut(id, "::"); ok {
+			out = append(out, file)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // split lists the ids that must turn green and those that must stay so;

@@ -245,15 +245,18 @@ func (l *lane) doubt(id string, fact *run.Fact) {
 	}
 }
 
-// maxStray is how often an order waits for its run to open.
-const maxStray = 20
+// An order waits for its run to open: strayRest, maxStray times.
+const (
+	maxStray  = 100
+	strayRest = 50 * time.Millisecond
+)
 
 // stray settles a fact about a run that is not open. An order may be ahead of
 // its task, which travels on another stream; everything else is forged, or
 // its run was removed.
 func (l *lane) stray(msg jetstream.Msg, f run.Fact, cause error) error {
 	if meta, err := msg.Metadata(); err == nil && f.Order != nil && meta.NumDelivered <= maxStray {
-		return &laterError{l.c.bus.tune.retryDelay / 4}
+		return &laterError{strayRest}
 	}
 	l.c.bus.log.Warn().Err(cause).Str("subject", msg.Subject()).Msg("dropped")
 	return nil
