@@ -41,7 +41,7 @@ func TestDrillRandomKills(t *testing.T) {
 			for i := range drillKills(t) {
 				t.Run(strconv.Itoa(i), func(t *testing.T) {
 					t.Parallel()
-					killedAt(t, time.Duration(rand.Int64N(int64(whole))), mode.args) //nolint:gosec // moments, not secrets
+					killedAt(t, time.Duration(rand.Int64N(int64(whole))), mode.args)
 				})
 			}
 		})
@@ -64,10 +64,10 @@ func killedAt(t *testing.T, after time.Duration, args []string) {
 	m := w.script(healed.script...)
 	dir := w.project("calc")
 	before := w.tree(dir)
-	cmd := exec.CommandContext(t.Context(), binary, append([]string{"heal", dir}, args...)...) //nolint:gosec // our own binary
+	cmd := exec.CommandContext(t.Context(), binary, append([]string{"heal", dir}, args...)...)
 	cmd.Env = w.env
 	require.NoError(t, cmd.Start())
-	kill := time.AfterFunc(after, func() { _ = cmd.Process.Kill() }) //nolint:errcheck // it may have ended by itself
+	kill := time.AfterFunc(after, func() { _ = cmd.Process.Kill() }) // it may have ended by itself
 	defer kill.Stop()
 	if err := cmd.Wait(); err == nil {
 		return // it was done before the moment came

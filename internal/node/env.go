@@ -130,7 +130,7 @@ func homeName(state string) (string, error) {
 		return name, nil
 	}
 	file := filepath.Join(state, "home")
-	text, err := os.ReadFile(file) //nolint:gosec // a file of the state folder
+	text, err := os.ReadFile(file)
 	if err == nil && len(text) > 0 {
 		return string(text), nil
 	}

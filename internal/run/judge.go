@@ -55,7 +55,7 @@ func FlakyIDs(first, second Evidence) []string {
 	red := func(o Outcome) bool { return o == OutcomeFailed || o == OutcomeError }
 	var out []string
 	for id, o := range first.Outcomes {
-		if p, ok := second.Outcomes[id]; !ok || (p != o && !(red(p) && red(o))) {
+		if p, ok := second.Outcomes[id]; !ok || (p != o && (!red(p) || !red(o))) {
 			out = append(out, id)
 		}
 	}
