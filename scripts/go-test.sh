@@ -33,7 +33,7 @@ esac
 
 {
 	# $race is unquoted on purpose: it may be no argument at all.
-	go test $race -timeout 15m "$@" 2>&1
+	go test $race -timeout 30m "$@" 2>&1
 	echo $? >"$tmp/status"
 } | tee "$tmp/log"
 
