@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
+	"slices"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"nexuscore.dev/nexus/internal/fault"
@@ -16,13 +19,12 @@ import (
 )
 
 // Artifacts is the store of blobs by content: a name is the SHA-256 of its
-// bytes. It is safe for concurrent use.
+// bytes. It is safe for concurrent use. On the server it is an object store,
+// so that other clients can read it; reading and writing are done here,
+// because a name is written once and for all, whoever else is writing it.
 type Artifacts struct {
 	bus   *Bus
 	cache *blobs
-
-	mu    sync.Mutex
-	store jetstream.ObjectStore
 }
 
 var (
@@ -32,17 +34,13 @@ var (
 	ErrDamaged = errors.New("bus: the artifact is damaged")
 )
 
-func (a *Artifacts) bucket(ctx context.Context) (jetstream.ObjectStore, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.store == nil {
-		s, err := a.bus.js.ObjectStore(ctx, bucketArtifacts)
-		if err != nil {
-			return nil, fmt.Errorf("bus: artifacts: %w", err)
-		}
-		a.store = s
-	}
-	return a.store, nil
+// maxChunk is the largest part of a blob that is one message.
+const maxChunk = 512 << 10
+
+func chunkSubject(id string) string { return "$O." + bucketArtifacts + ".C." + id }
+
+func metaSubject(name string) string {
+	return "$O." + bucketArtifacts + ".M." + base64.URLEncoding.EncodeToString([]byte(name))
 }
 
 // Put stores data and returns its name. Data that is there already is not
@@ -53,32 +51,94 @@ func (a *Artifacts) Put(ctx context.Context, data []byte) (run.Ref, error) {
 	if a.cache.get(ref.SHA256) != nil {
 		return ref, nil
 	}
-	// A second writer of the same name would take the first one's chunks
-	// away; across processes readers get over that by reading again.
 	done, err := a.cache.claim(ctx, ref.SHA256)
 	if err != nil {
 		return ref, err
 	}
 	defer done()
-	s, err := a.bucket(ctx)
-	if err != nil {
-		return ref, err
-	}
-	_, err = s.GetInfo(ctx, ref.SHA256)
-	if errors.Is(err, jetstream.ErrObjectNotFound) {
-		fault.Point("bus.artifact.put")
-		_, err = s.Put(ctx, jetstream.ObjectMeta{Name: ref.SHA256}, bytes.NewReader(data))
-		fault.Point("bus.artifact.stored")
-	}
-	if err != nil {
+	if err := a.put(ctx, ref, sum[:], data); err != nil {
 		return ref, fmt.Errorf("bus: artifact %s: %w", ref.SHA256, err)
 	}
 	a.cache.keep(ref.SHA256, data)
 	return ref, nil
 }
 
+// put writes the chunks, then the description, by compare-and-set: should
+// another process have been faster, its chunks stay and ours go.
+func (a *Artifacts) put(ctx context.Context, ref run.Ref, sum, data []byte) error {
+	info, last, err := a.info(ctx, ref.SHA256)
+	if err != nil || info != nil {
+		return err
+	}
+	id, err := newToken()
+	if err != nil {
+		return err
+	}
+	size := min(maxChunk, int(a.bus.nc.MaxPayload())-headRoom)
+	fault.Point("bus.artifact.put")
+	chunks := uint32(0)
+	for chunk := range slices.Chunk(data, size) {
+		if _, err := a.bus.publish(ctx, &nats.Msg{Subject: chunkSubject(id), Data: chunk}); err != nil {
+			return err
+		}
+		chunks++
+	}
+	body, err := json.Marshal(jetstream.ObjectInfo{
+		ObjectMeta: jetstream.ObjectMeta{Name: ref.SHA256, Opts: &jetstream.ObjectMetaOptions{ChunkSize: uint32(size)}}, //nolint:gosec // at most maxChunk
+		Bucket:     bucketArtifacts, NUID: id, Size: uint64(len(data)), Chunks: chunks,
+		Digest: "SHA-256=" + base64.URLEncoding.EncodeToString(sum),
+	})
+	if err != nil {
+		return err
+	}
+	meta := &nats.Msg{
+		Subject: metaSubject(ref.SHA256), Data: body,
+		Header: nats.Header{jetstream.MsgRollup: {jetstream.MsgRollupSubject}},
+	}
+	fault.Point("bus.artifact.describe")
+	_, err = a.bus.publish(ctx, meta, jetstream.WithExpectLastSequencePerSubject(last), jetstream.WithRetryAttempts(0))
+	fault.Point("bus.artifact.stored")
+	if isCode(err, codeWrongLast, codeWrongLastConstant) {
+		return a.purge(ctx, id)
+	}
+	return err
+}
+
+// purge takes away chunks that nothing describes.
+func (a *Artifacts) purge(ctx context.Context, id string) error {
+	s, err := a.bus.stream(ctx, streamArtifacts)
+	if err != nil {
+		return err
+	}
+	return s.Purge(ctx, jetstream.WithPurgeSubject(chunkSubject(id)))
+}
+
+// info reads the description of a blob, nil when there is none, and the
+// sequence that a new description must follow.
+func (a *Artifacts) info(ctx context.Context, name string) (*jetstream.ObjectInfo, uint64, error) {
+	s, err := a.bus.stream(ctx, streamArtifacts)
+	if err != nil {
+		return nil, 0, err
+	}
+	msg, err := s.GetLastMsgForSubject(ctx, metaSubject(name))
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	var info jetstream.ObjectInfo
+	if err := json.Unmarshal(msg.Data, &info); err != nil {
+		return nil, 0, fmt.Errorf("%w: its description: %w", ErrDamaged, err)
+	}
+	if info.Deleted {
+		return nil, msg.Sequence, nil
+	}
+	return &info, 0, nil
+}
+
 // rereads is how often a blob is looked up again that came incomplete: its
-// chunks move when two processes put it at the same time.
+// chunks move when a client that is not ours puts it again.
 const rereads = 3
 
 // Get reads a blob and verifies it against its name.
@@ -86,13 +146,10 @@ func (a *Artifacts) Get(ctx context.Context, sha256hex string) ([]byte, error) {
 	if data := a.cache.get(sha256hex); data != nil {
 		return bytes.Clone(data), nil
 	}
-	s, err := a.bucket(ctx)
-	if err != nil {
-		return nil, err
-	}
+	var err error
 	for range rereads {
 		var data []byte
-		if data, err = a.read(ctx, s, sha256hex); err == nil {
+		if data, err = a.read(ctx, sha256hex); err == nil {
 			a.cache.keep(sha256hex, data)
 			return data, nil
 		}
@@ -105,17 +162,17 @@ func (a *Artifacts) Get(ctx context.Context, sha256hex string) ([]byte, error) {
 
 // read gathers the chunks of a blob, which takes one request and leaves
 // nothing behind on the server.
-func (a *Artifacts) read(ctx context.Context, s jetstream.ObjectStore, name string) ([]byte, error) {
-	info, err := s.GetInfo(ctx, name)
-	if errors.Is(err, jetstream.ErrObjectNotFound) {
-		return nil, fmt.Errorf("%w: %s", ErrNoArtifact, name)
-	}
+func (a *Artifacts) read(ctx context.Context, name string) ([]byte, error) {
+	info, _, err := a.info(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("bus: artifact %s: %w", name, err)
 	}
+	if info == nil {
+		return nil, fmt.Errorf("%w: %s", ErrNoArtifact, name)
+	}
 	var data bytes.Buffer
 	if info.Size > 0 {
-		err = a.bus.each(ctx, streamArtifacts, "$O."+bucketArtifacts+".C."+info.NUID, func(m *jetstream.RawStreamMsg) error {
+		err = a.bus.each(ctx, streamArtifacts, chunkSubject(info.NUID), func(m *jetstream.RawStreamMsg) error {
 			_, err := data.Write(m.Data)
 			return err
 		})
