@@ -110,6 +110,10 @@ func TestShapesOfCode(t *testing.T) {
 			"class A:\n    def __init__(self):\n        self.n = 1\n\n    def bump():\n        self.n += 1\n        return self.n\n",
 			"from m import A\ndef test_bump():\n    assert A().bump() == 2\n", "def bump(self)",
 		},
+		"import inside": {
+			"def count(xs):\n    from collections import Counter\n    return dict(Cuonter(xs))\n",
+			"from m import count\ndef test_count():\n    assert count('aab') == {'a': 2, 'b': 1}\n", "dict(Counter(xs))",
+		},
 		"early return": {
 			"def total(xs):\n    s = 0\n    for x in xs:\n        s += x\n        return s\n",
 			"from m import total\ndef test_total():\n    assert total([1, 2, 3]) == 6\n", "    return s",

@@ -1,5 +1,6 @@
 """Runs candidates on the forked children and keeps the account."""
 import itertools
+import math
 import os
 import time
 
@@ -297,9 +298,8 @@ class Bench:
         self.plausible.sort(key=lambda c: (c.cost, c.number))
         self.report["plausible"] = len(self.plausible)
         self.report["first_seconds"] = self.first_at - self.repair.began
-        price = max(0.0, candidate.cost)
         self.talk.say("fix", path=candidate.src.path, id=candidate.id, operator=candidate.op, line=candidate.line,
-                      cost=candidate.cost, score=round(1 / (1 + price), 4), new=candidate.new.hex(),
+                      cost=candidate.cost, score=round(1 / (1 + math.exp(candidate.cost)), 6), new=candidate.new.hex(),
                       reason="%s at %s:%d" % (candidate.op, candidate.src.path, candidate.line))
 
     def _enough(self):

@@ -56,6 +56,19 @@ def undefined(site):
             yield base + 1.4, "name to string", site.rep(node, repr(name))
 
 
+def bindings(site):
+    """A misspelt name where it is bound: nobody reads it, and another spelling is missing."""
+    missed = [m.group(1) for h in site.ctx.hints for m in [NAME_ERROR.search(h["text"]) or UNBOUND.search(h["text"])] if m]
+    if not missed:
+        return
+    reads = site.reads()
+    for node in site.nodes:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            for cost, other in close(node.id, missed, 2):
+                yield .1 + cost + (0 if not reads.get(node.id) else .6), "misspelt name %s to %s" % (node.id, other), site.rep(
+                    node, other)
+
+
 def attributes(site):
     """Misspelt attributes and methods, from the object's real names and the project's."""
     hinted = {}
@@ -180,7 +193,8 @@ def accepted_keywords(site, call):
 def parameter_renames(site):
     """A parameter whose own body, or whose caller, uses another spelling."""
     func = site.stmt
-    wanted = {m.group(1) for h in site.ctx.hints for m in (KEYWORD.search(h["text"]), NAME_ERROR.search(h["text"])) if m}
+    wanted = {m.group(1) for h in site.ctx.hints for m in (
+        KEYWORD.search(h["text"]), NAME_ERROR.search(h["text"]), UNBOUND.search(h["text"])) if m}
     for arg in func.args.args + func.args.kwonlyargs:
         start = site.src.offset(arg.lineno, arg.col_offset)
         span = (start, start + len(arg.arg.encode("utf-8")))
@@ -304,4 +318,4 @@ def forgotten_self(site):
                     node, "%s.%s" % (owner, node.id))
 
 
-OPERATORS = (undefined, attributes, keywords, definitions, substitution, forgotten_self)
+OPERATORS = (undefined, bindings, attributes, keywords, definitions, substitution, forgotten_self)

@@ -215,7 +215,7 @@ def missing_lines(site):
                 word = "global" if name in module.variables else "nonlocal"
                 if name in module.variables or site.func._func is not None:
                     yield .5, "missing %s" % word, above(site, first, "%s %s" % (word, name))
-                for text, cost in (("0", .9), ("[]", 1.0), ("None", 1.1), ("''", 1.2), ("{}", 1.2), ("1", 1.3)):
+                for text, cost in (("0", 1.5), ("[]", 1.6), ("None", 1.7), ("''", 1.8), ("{}", 1.8), ("1", 1.9)):
                     yield cost, "missing initial value", above(site, first, "%s = %s" % (name, text))
 
 

@@ -328,7 +328,11 @@ def stored(func):
             out.append(node.id)
         elif isinstance(node, ast.ExceptHandler) and node.name and node.name not in out:
             out.append(node.name)
-        elif isinstance(node, FUNCTIONS) and node is not func and node.name not in out:
+        elif isinstance(node, FUNCTIONS + (ast.ClassDef,)) and node is not func and node.name not in out:
+            out.append(node.name)
+        elif isinstance(node, ast.alias):
+            out.append((node.asname or node.name).split(".")[0])
+        elif type(node).__name__ in ("MatchAs", "MatchStar") and node.name:
             out.append(node.name)
     return out
 
