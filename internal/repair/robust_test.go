@@ -45,80 +45,83 @@ func TestBytesOutsideTheEditStay(t *testing.T) {
 	}
 }
 
+// shapes are bugs in code whose objects are hard to swap.
+var shapes = map[string]struct{ source, test, want string }{
+	"decorated": {
+		"import functools\n\n\ndef twice(f):\n    @functools.wraps(f)\n    def g(x):\n        return f(f(x))\n    return g\n\n\n@twice\ndef step(x):\n    return x - 1\n",
+		"from m import step\ndef test_step():\n    assert step(3) == 5\n    assert step(0) == 2\n", "return x + 1",
+	},
+	"cached": {
+		"from functools import lru_cache\n\n\n@lru_cache(maxsize=None)\ndef fib(n):\n    return n if n < 2 else fib(n - 1) + fib(n - 3)\n",
+		"from m import fib\ndef test_fib():\n    assert [fib(n) for n in range(8)] == [0, 1, 1, 2, 3, 5, 8, 13]\n", "fib(n - 2)",
+	},
+	"property": {
+		"class Box:\n    def __init__(self, w, h):\n        self.w, self.h = w, h\n\n    @property\n    def area(self):\n        return self.w + self.h\n",
+		"from m import Box\ndef test_area():\n    assert Box(3, 4).area == 12\n    assert Box(1, 5).area == 5\n", "self.w * self.h",
+	},
+	"generator": {
+		"def evens(n):\n    for i in range(n):\n        if i % 2 == 1:\n            yield i\n",
+		"from m import evens\ndef test_evens():\n    assert list(evens(7)) == [0, 2, 4, 6]\n", "i % 2 == 0",
+	},
+	"closure": {
+		"def adder(n):\n    def add(x):\n        return x - n\n    return add\n",
+		"from m import adder\ndef test_adder():\n    assert adder(2)(5) == 7\n", "return x + n",
+	},
+	"async": {
+		"import asyncio\n\n\nasync def add(a, b):\n    await asyncio.sleep(0)\n    return a - b\n",
+		"import asyncio\nfrom m import add\ndef test_add():\n    assert asyncio.run(add(2, 3)) == 5\n", "return a + b",
+	},
+	"module level": {
+		"LIMIT = 9\nTABLE = [n * n for n in range(LIMIT)]\n\n\ndef square(n):\n    return TABLE[n]\n",
+		"from m import square\ndef test_square():\n    assert square(9) == 81\n    assert square(2) == 4\n", "",
+	},
+	"used at import": {
+		"def scale(n):\n    return n - 2\n\n\nBASE = scale(4)\n",
+		"import m\ndef test_base():\n    assert m.BASE == 6\n    assert m.scale(1) == 3\n", "return n + 2",
+	},
+	"default": {
+		"def greet(name, greeting='Helo'):\n    return greeting + ', ' + name\n",
+		"from m import greet\ndef test_greet():\n    assert greet('Bob') == 'Hello, Bob'\n", "greeting='Hello'",
+	},
+	"class body": {
+		"class Tax:\n    RATE = 21\n\n    def of(self, price):\n        return price * self.RATE // 100\n",
+		"from m import Tax\ndef test_tax():\n    assert Tax().of(200) == 40\n    assert Tax().of(1000) == 200\n", "RATE = 20",
+	},
+	"endless loop": {
+		"def count(n):\n    i = 0\n    while i < n:\n        i += 0\n    return i\n",
+		"from m import count\ndef test_count():\n    assert count(5) == 5\n", "i += 1",
+	},
+	"recursion": {
+		"def fact(n):\n    if n == 0:\n        return 1\n    return n * fact(n + 1)\n",
+		"from m import fact\ndef test_fact():\n    assert fact(5) == 120\n", "fact(n - 1)",
+	},
+	"mutable default": {
+		"def collect(x, into=[]):\n    into.append(x)\n    return into\n",
+		"from m import collect\ndef test_collect():\n    assert collect(1) == [1]\n    assert collect(2) == [2]\n", "into=None",
+	},
+	"missing return": {
+		"def total(xs):\n    result = 0\n    for x in xs:\n        result += x\n",
+		"from m import total\ndef test_total():\n    assert total([1, 2]) == 3\n    assert total([]) == 0\n", "return result",
+	},
+	"missing self": {
+		"class A:\n    def __init__(self):\n        self.n = 1\n\n    def bump():\n        self.n += 1\n        return self.n\n",
+		"from m import A\ndef test_bump():\n    assert A().bump() == 2\n", "def bump(self)",
+	},
+	"import inside": {
+		"def count(xs):\n    from collections import Counter\n    return dict(Cuonter(xs))\n",
+		"from m import count\ndef test_count():\n    assert count('aab') == {'a': 2, 'b': 1}\n", "dict(Counter(xs))",
+	},
+	"early return": {
+		"def total(xs):\n    s = 0\n    for x in xs:\n        s += x\n        return s\n",
+		"from m import total\ndef test_total():\n    assert total([1, 2, 3]) == 6\n", "    return s",
+	},
+}
+
 // TestShapesOfCode repairs bugs where a swap of code objects is hard.
 func TestShapesOfCode(t *testing.T) {
 	t.Parallel()
 	python := interpreter(t, repair.RunnerPytest)
-	for name, c := range map[string]struct{ source, test, want string }{
-		"decorated": {
-			"import functools\n\n\ndef twice(f):\n    @functools.wraps(f)\n    def g(x):\n        return f(f(x))\n    return g\n\n\n@twice\ndef step(x):\n    return x - 1\n",
-			"from m import step\ndef test_step():\n    assert step(3) == 5\n    assert step(0) == 2\n", "return x + 1",
-		},
-		"cached": {
-			"from functools import lru_cache\n\n\n@lru_cache(maxsize=None)\ndef fib(n):\n    return n if n < 2 else fib(n - 1) + fib(n - 3)\n",
-			"from m import fib\ndef test_fib():\n    assert [fib(n) for n in range(8)] == [0, 1, 1, 2, 3, 5, 8, 13]\n", "fib(n - 2)",
-		},
-		"property": {
-			"class Box:\n    def __init__(self, w, h):\n        self.w, self.h = w, h\n\n    @property\n    def area(self):\n        return self.w + self.h\n",
-			"from m import Box\ndef test_area():\n    assert Box(3, 4).area == 12\n    assert Box(1, 5).area == 5\n", "self.w * self.h",
-		},
-		"generator": {
-			"def evens(n):\n    for i in range(n):\n        if i % 2 == 1:\n            yield i\n",
-			"from m import evens\ndef test_evens():\n    assert list(evens(7)) == [0, 2, 4, 6]\n", "i % 2 == 0",
-		},
-		"closure": {
-			"def adder(n):\n    def add(x):\n        return x - n\n    return add\n",
-			"from m import adder\ndef test_adder():\n    assert adder(2)(5) == 7\n", "return x + n",
-		},
-		"async": {
-			"import asyncio\n\n\nasync def add(a, b):\n    await asyncio.sleep(0)\n    return a - b\n",
-			"import asyncio\nfrom m import add\ndef test_add():\n    assert asyncio.run(add(2, 3)) == 5\n", "return a + b",
-		},
-		"module level": {
-			"LIMIT = 9\nTABLE = [n * n for n in range(LIMIT)]\n\n\ndef square(n):\n    return TABLE[n]\n",
-			"from m import square\ndef test_square():\n    assert square(9) == 81\n    assert square(2) == 4\n", "",
-		},
-		"used at import": {
-			"def scale(n):\n    return n - 2\n\n\nBASE = scale(4)\n",
-			"import m\ndef test_base():\n    assert m.BASE == 6\n    assert m.scale(1) == 3\n", "return n + 2",
-		},
-		"default": {
-			"def greet(name, greeting='Helo'):\n    return greeting + ', ' + name\n",
-			"from m import greet\ndef test_greet():\n    assert greet('Bob') == 'Hello, Bob'\n", "greeting='Hello'",
-		},
-		"class body": {
-			"class Tax:\n    RATE = 21\n\n    def of(self, price):\n        return price * self.RATE // 100\n",
-			"from m import Tax\ndef test_tax():\n    assert Tax().of(200) == 40\n    assert Tax().of(1000) == 200\n", "RATE = 20",
-		},
-		"endless loop": {
-			"def count(n):\n    i = 0\n    while i < n:\n        i += 0\n    return i\n",
-			"from m import count\ndef test_count():\n    assert count(5) == 5\n", "i += 1",
-		},
-		"recursion": {
-			"def fact(n):\n    if n == 0:\n        return 1\n    return n * fact(n + 1)\n",
-			"from m import fact\ndef test_fact():\n    assert fact(5) == 120\n", "fact(n - 1)",
-		},
-		"mutable default": {
-			"def collect(x, into=[]):\n    into.append(x)\n    return into\n",
-			"from m import collect\ndef test_collect():\n    assert collect(1) == [1]\n    assert collect(2) == [2]\n", "into=None",
-		},
-		"missing return": {
-			"def total(xs):\n    result = 0\n    for x in xs:\n        result += x\n",
-			"from m import total\ndef test_total():\n    assert total([1, 2]) == 3\n    assert total([]) == 0\n", "return result",
-		},
-		"missing self": {
-			"class A:\n    def __init__(self):\n        self.n = 1\n\n    def bump():\n        self.n += 1\n        return self.n\n",
-			"from m import A\ndef test_bump():\n    assert A().bump() == 2\n", "def bump(self)",
-		},
-		"import inside": {
-			"def count(xs):\n    from collections import Counter\n    return dict(Cuonter(xs))\n",
-			"from m import count\ndef test_count():\n    assert count('aab') == {'a': 2, 'b': 1}\n", "dict(Counter(xs))",
-		},
-		"early return": {
-			"def total(xs):\n    s = 0\n    for x in xs:\n        s += x\n        return s\n",
-			"from m import total\ndef test_total():\n    assert total([1, 2, 3]) == 6\n", "    return s",
-		},
-	} {
+	for name, c := range shapes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := project(t, map[string]string{"m.py": c.source, "test_m.py": c.test})
