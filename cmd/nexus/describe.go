@@ -22,6 +22,9 @@ func describe(ev run.Event, s run.State) (string, bool) {
 	case run.Cancelling:
 		return join(text, "stopping: "+clean(c.Reason)), ok
 	case run.Settled:
+		if c.State != run.Approved && len(c.Conflicts) > 0 {
+			return join(text, fmt.Sprintf("rolled back except %d path(s) that somebody else changed", len(c.Conflicts))), false
+		}
 		if c.State != run.Approved && c.Proven {
 			return join(text, "rolled back and verified"), true
 		}

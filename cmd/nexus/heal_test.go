@@ -20,17 +20,19 @@ func fenced(text string) string { return "Here is the fix:\n\ncalc.py\n```python
 
 var wrong = strings.Replace(calcBroken, "a - b", "a * b", 1)
 
-// What a model may say, and what must come of it.
+// saying is what a model says, and what must come of it.
+type saying struct {
+	name     string
+	script   []string
+	state    run.Terminal
+	calls    int
+	statuses []run.AttemptStatus
+}
+
 func TestModelAnswers(t *testing.T) {
 	t.Parallel()
 	diff := string(patch.Diff("calc.py", []byte(calcBroken), []byte(calcFixed)))
-	cases := []struct {
-		name     string
-		script   []string
-		state    run.Terminal
-		calls    int
-		statuses []run.AttemptStatus
-	}{
+	cases := []saying{
 		{"fence with an introduction", []string{answer(fenced(calcFixed))}, run.Approved, 1, []run.AttemptStatus{run.StatusPytestPass}},
 		{"diff", []string{answer("```diff\n" + diff + "```\n")}, run.Approved, 1, []run.AttemptStatus{run.StatusPytestPass}},
 		{
@@ -39,6 +41,13 @@ func TestModelAnswers(t *testing.T) {
 			run.Approved, 2,
 			[]run.AttemptStatus{run.StatusPytestFail, run.StatusPytestPass},
 		},
+		{
+			"a diff of the original after a wrong one",
+			[]string{answer(fenced(wrong)), answer("```diff\n" + diff + "```\n")},
+			run.Approved, 2,
+			[]run.AttemptStatus{run.StatusPytestFail, run.StatusPytestPass},
+		},
+		{"a path in the wrong case", []string{"answer times=* " + strconv.Quote(strings.Replace(fenced(calcFixed), "calc.py", "CALC.PY", 1))}, run.Approved, 1, nil},
 		{"after 429", []string{`status 429 Retry-After=1 "slow down"`, answer(fenced(calcFixed))}, run.Approved, 2, []run.AttemptStatus{run.StatusPytestPass}},
 		{"after 500", []string{`status 500 "oops"`, answer(fenced(calcFixed))}, run.Approved, 2, []run.AttemptStatus{run.StatusPytestPass}},
 		{"after a cut stream", []string{`cut "def add("`, answer(fenced(calcFixed))}, run.Approved, 2, []run.AttemptStatus{run.StatusPytestPass}},
@@ -63,39 +72,44 @@ func TestModelAnswers(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			m := w.script(c.script...)
-			dir := w.project("calc")
-			before := w.tree(dir)
-			sum, r := w.heal(dir, "--source", "model")
-			require.Equal(t, c.state, sum.State, "%s\n%s", r.out, r.err)
-			require.Equal(t, c.calls, m.Count(), "%s\n%s", r.out, r.err)
-			var statuses []run.AttemptStatus
-			for _, a := range sum.Tries {
-				statuses = append(statuses, a.Status)
-			}
-			if c.statuses != nil {
-				require.Equal(t, c.statuses, statuses)
-			}
-			require.Equal(t, before, sum.BaseTree)
-			require.Equal(t, w.tree(dir), sum.FinalTree)
-			if c.state == run.Approved {
-				data, err := os.ReadFile(filepath.Join(dir, "calc.py"))
-				require.NoError(t, err)
-				require.Equal(t, calcFixed, string(data))
-				require.Equal(t, []string{"calc.py"}, sum.Files)
-				require.Contains(t, sum.Diff, "+    return a + b")
-				return
-			}
-			require.Equal(t, before, w.tree(dir))
-			report, err := os.ReadFile(sum.Report)
-			require.NoError(t, err)
-			for _, a := range sum.Tries {
-				require.Contains(t, string(report), "## Attempt "+strconv.Itoa(a.N))
-			}
-			require.NotContains(t, string(report)+r.out+r.err, "sk-test-0123456789")
+			c.check(t)
 		})
 	}
+}
+
+func (c saying) check(t *testing.T) {
+	t.Helper()
+	w := newWorld(t)
+	m := w.script(c.script...)
+	dir := w.project("calc")
+	before := w.tree(dir)
+	sum, r := w.heal(dir, "--source", "model")
+	require.Equal(t, c.state, sum.State, "%s\n%s", r.out, r.err)
+	require.Equal(t, c.calls, m.Count(), "%s\n%s", r.out, r.err)
+	var statuses []run.AttemptStatus
+	for _, a := range sum.Tries {
+		statuses = append(statuses, a.Status)
+	}
+	if c.statuses != nil {
+		require.Equal(t, c.statuses, statuses)
+	}
+	require.Equal(t, before, sum.BaseTree)
+	require.Equal(t, w.tree(dir), sum.FinalTree)
+	if c.state == run.Approved {
+		data, err := os.ReadFile(filepath.Join(dir, "calc.py"))
+		require.NoError(t, err)
+		require.Equal(t, calcFixed, string(data))
+		require.Equal(t, []string{"calc.py"}, sum.Files)
+		require.Contains(t, sum.Diff, "+    return a + b")
+		return
+	}
+	require.Equal(t, before, w.tree(dir))
+	report, err := os.ReadFile(sum.Report)
+	require.NoError(t, err)
+	for _, a := range sum.Tries {
+		require.Contains(t, string(report), "## Attempt "+strconv.Itoa(a.N))
+	}
+	require.NotContains(t, string(report)+r.out+r.err, "sk-test-0123456789")
 }
 
 func TestModelThenEngine(t *testing.T) {

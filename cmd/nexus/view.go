@@ -115,7 +115,10 @@ func (v *view) result(sum run.Summary) {
 		row("folder", "NOT PROVEN to be as before the run: look at it before you go on")
 	}
 	for _, p := range sum.Conflicts {
-		row("kept", clean(p)+" was changed during the run and stays as you left it")
+		row("kept", clean(p)+" was changed during the run; it stays as it is and MAY HOLD A CHANGE OF THE RUN")
+	}
+	if len(sum.Conflicts) > 0 {
+		row("", "what it was before the run lies in saved/"+sum.Run+"/base of the state folder")
 	}
 	row("level", sum.Level)
 	row("time", fmt.Sprintf("%.1f s", sum.Seconds))

@@ -27,7 +27,11 @@ func (a *applier) handle(ctx context.Context, job bus.Job) (run.Answer, error) {
 	}
 	out := &run.ApplyAnswer{}
 	for _, c := range in.Candidates {
-		staged, err := a.stage(ctx, origin, base, c)
+		from := base
+		if c.OnOrigin {
+			from = origin
+		}
+		staged, err := a.stage(ctx, origin, from, c)
 		if err != nil {
 			return run.Answer{}, fmt.Errorf("candidate %d: %w", c.Rank, err)
 		}
@@ -72,7 +76,7 @@ func (a *applier) stage(ctx context.Context, origin, base rollback.Manifest, c r
 	if c.Diff, err = a.store.Put(ctx, diff); err != nil {
 		return c, err
 	}
-	c.Changes, c.Hash, c.Tree = changes, run.HashChanges(changes), &tree
+	c.Changes, c.Hash, c.Tree, c.OnOrigin = changes, run.HashChanges(changes), &tree, true
 	return c, nil
 }
 

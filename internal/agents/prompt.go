@@ -34,6 +34,9 @@ func (d *debugger) request(ctx context.Context, base rollback.Manifest, ask run.
 		fmt.Fprintf(&b, "Your last answer was refused by the gate %q: %s\n%s\n\n", r.Gate, r.Reason, r.Feedback)
 	}
 	v := in.Evidence
+	if v.Tree != in.Baseline.Tree {
+		b.WriteString("Your last change was applied, and the tests below still fail. The files below hold that change: take it back where it is wrong. A diff against the files as they were before is understood too.\n\n")
+	}
 	fmt.Fprintf(&b, "Failing tests (%d): %s\n\n", v.Counts.Failed, strings.Join(v.Failed, ", "))
 	section(&b, "test output", tail(v.Tail, size/4))
 	if len(in.Targets) > 0 {
@@ -45,10 +48,10 @@ func (d *debugger) request(ctx context.Context, base rollback.Manifest, ask run.
 	return llm.Request{System: debuggerPrompt, Prompt: b.String()}, nil
 }
 
-// section writes text between markers that it does not contain.
+// section writes text between markers that it does not contain. The title is
+// written as it is: a path in it is what an answer must repeat.
 func section(b *strings.Builder, title, text string) {
-	mark := "<<<" + strings.ToUpper(title) + ">>>"
-	fmt.Fprintf(b, "%s\n%s\n<<<END>>>\n\n", mark, strings.ReplaceAll(text, "<<<", "< <<"))
+	fmt.Fprintf(b, "<<<%s>>>\n%s\n<<<END>>>\n\n", title, strings.ReplaceAll(text, "<<<", "< <<"))
 }
 
 // files adds the files of the project, the most suspicious first, while there

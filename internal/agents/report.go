@@ -97,7 +97,7 @@ func (r *reporter) render(ctx context.Context, s run.State) ([]byte, error) {
 		fmt.Fprintf(&b, "- model calls: %d (%d tokens)\n", sum.Calls, sum.Tokens)
 	}
 	for _, p := range sum.Conflicts {
-		fmt.Fprintf(&b, "- kept as you changed it during the run: `%s`\n", p)
+		fmt.Fprintf(&b, "- changed by somebody else during the run, kept, and perhaps with a change of the run in it: `%s`; what it was before lies in `saved/%s/base` of the state folder\n", p, s.ID)
 	}
 	if s.Review != nil && len(s.Review.Reasons) > 0 {
 		fmt.Fprintf(&b, "- the guardian's last word: %s: %s\n", s.Review.Word, strings.Join(s.Review.Reasons, "; "))

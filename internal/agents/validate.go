@@ -43,13 +43,24 @@ func (g *gates) handle(ctx context.Context, job bus.Job) (run.Answer, error) {
 		if err != nil {
 			return run.Answer{}, err
 		}
-		base := &baseTree{ctx: ctx, store: g.store, m: m}
-		word := v.Check(ctx, validate.Input{
-			Answer: text, Format: p.Format, Finish: p.Finish, Base: base,
-			Targets: in.Targets, Tried: in.Tried, TestPaths: in.Protected,
-		})
-		if err := errors.Join(base.err, ctx.Err()); err != nil {
+		word, err := g.check(ctx, v, in, p, text, m)
+		if err != nil {
 			return run.Answer{}, err
+		}
+		if in.Origin != nil && word.Gate == validate.GatePlace {
+			// Written against the files as they were before the last try.
+			origin, err := rollback.Load(ctx, g.store, *in.Origin)
+			if err != nil {
+				return run.Answer{}, err
+			}
+			first, err := g.check(ctx, v, in, p, text, origin)
+			if err != nil {
+				return run.Answer{}, err
+			}
+			if first.Accepted {
+				word = first
+				word.Candidate.OnOrigin = true
+			}
 		}
 		if !word.Accepted {
 			out.Rejected = append(out.Rejected, run.Rejection{
@@ -64,6 +75,16 @@ func (g *gates) handle(ctx context.Context, job bus.Job) (run.Answer, error) {
 		out.Accepted = append(out.Accepted, c)
 	}
 	return run.Answer{Validate: out}, nil
+}
+
+// check puts one proposal through the gates on a tree.
+func (g *gates) check(ctx context.Context, v *validate.Validator, in *run.ValidateInput, p run.Proposal, text []byte, m rollback.Manifest) (validate.Verdict, error) {
+	base := &baseTree{ctx: ctx, store: g.store, m: m}
+	word := v.Check(ctx, validate.Input{
+		Answer: text, Format: p.Format, Finish: p.Finish, Base: base,
+		Targets: in.Targets, Tried: in.Tried, TestPaths: in.Protected,
+	})
+	return word, errors.Join(base.err, ctx.Err())
 }
 
 // keep stores the contents of an accepted candidate.

@@ -53,6 +53,9 @@ type Candidate struct {
 	// Note names where the candidate comes from: the engine's operator, or
 	// the format of the model's answer.
 	Note string `json:"note,omitempty"`
+	// OnOrigin is true when the candidate changes the project as it was and
+	// not the base of its attempt.
+	OnOrigin bool `json:"on_origin,omitempty"`
 	// Tolerances lists where placement was not exact.
 	Tolerances []string `json:"tolerances,omitempty"`
 	// Tripwires lists constructs that only a person may approve.

@@ -75,10 +75,14 @@ func attempt(s State) []Command {
 	case a.Proposed == nil:
 		return ask(debug(s, a.N, a.Source, a.Feedback))
 	case a.Validated == nil:
-		return ask(Ask{Worker: Validate, Validate: &ValidateInput{
+		in := &ValidateInput{
 			Plan: s.Plan, Base: s.Base, Proposals: a.Proposed.Proposals,
 			Targets: s.Task.Targets, Protected: s.Protected, Tried: s.Tried(),
-		}})
+		}
+		if s.Base.Hash != s.Origin.Hash {
+			in.Origin = s.Origin
+		}
+		return ask(Ask{Worker: Validate, Validate: in})
 	case a.Applied == nil:
 		return ask(Ask{Worker: Apply, Apply: &ApplyInput{
 			Dir: s.Task.Dir, Origin: *s.Origin, Base: s.Base, Candidates: a.Validated.Accepted, InPlace: s.Task.InPlace,

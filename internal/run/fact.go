@@ -167,8 +167,11 @@ type DebugAnswer struct {
 
 // ValidateInput asks for the gates' word on proposals.
 type ValidateInput struct {
-	Plan      *Ref       `json:"plan,omitempty"`
-	Base      Tree       `json:"base"`
+	Plan *Ref `json:"plan,omitempty"`
+	Base Tree `json:"base"`
+	// Origin is the project as it was, set when Base is a failed candidate:
+	// an answer that does not fit Base may be meant for it.
+	Origin    *Tree      `json:"origin,omitempty"`
 	Proposals []Proposal `json:"proposals"`
 	Targets   []string   `json:"targets,omitempty"`
 	Protected []string   `json:"protected,omitempty"`

@@ -39,6 +39,13 @@ func (c *check) admit(p string) *refusal {
 		}
 		return refuse(GatePaths, "undeclared", "%s is not one of the files to change (%s)", p, list(c.in.Targets))
 	}
+	if _, exists := c.in.Base.Read(p); !exists {
+		for _, known := range c.in.Base.Paths() {
+			if strings.EqualFold(known, p) {
+				return refuse(GatePaths, "wrong_case", "there is no %s; the file is %s", p, known)
+			}
+		}
+	}
 	if why, ok := rubbish(p); ok {
 		if _, exists := c.in.Base.Read(p); !exists {
 			return refuse(GatePaths, "junk", "leave %s out: it is %s", p, why)
