@@ -72,6 +72,13 @@ func (c *healCmd) heal(e *env, view *view) error {
 	if err != nil {
 		return err
 	}
+	state, err := node.StatePath(c.Common.State)
+	if err == nil {
+		err = node.Apart(state, dir)
+	}
+	if err != nil {
+		return err
+	}
 	cfg, err := c.Common.config(e)
 	if err != nil {
 		return err

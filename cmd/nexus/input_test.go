@@ -40,6 +40,8 @@ func TestBadInput(t *testing.T) {
 		{"model without a model", func(w *world) string { return w.project("calc") }, []string{"--source", "model"}, "NEXUS_MODEL_BASE_URL"},
 		{"unknown source", func(w *world) string { return w.project("calc") }, []string{"--source", "magic"}, "model"},
 		{"bad time limit", func(w *world) string { return w.project("calc") }, []string{"--timeout=-3s"}, "time limit"},
+		{"state inside the project", func(w *world) string { return w.project("calc") }, []string{"--state", "calc/state"}, "in one another"},
+		{"project inside the state", func(w *world) string { return w.project("calc") }, []string{"--state", "."}, "in one another"},
 		{"no server", func(w *world) string { return w.project("calc") }, []string{"--nats", "nats://127.0.0.1:1"}, "connect"},
 	}
 	for _, c := range cases {
@@ -47,6 +49,11 @@ func TestBadInput(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			dir := c.make(w)
+			for i, a := range c.args {
+				if i > 0 && c.args[i-1] == "--state" {
+					c.args[i] = filepath.Join(w.dir, a)
+				}
+			}
 			r := w.nexus(append([]string{"heal", dir}, c.args...)...)
 			require.Equal(t, 1, r.exit, "%s%s", r.out, r.err)
 			require.Contains(t, r.out+r.err, c.want)
@@ -54,6 +61,7 @@ func TestBadInput(t *testing.T) {
 			left, err := filepath.Glob(filepath.Join(dir, ".nexus*"))
 			require.NoError(t, err)
 			require.Empty(t, left)
+			require.NoDirExists(t, filepath.Join(dir, "state"))
 		})
 	}
 }

@@ -61,7 +61,7 @@ func FromEnv(state string, log zerolog.Logger) (Config, error) {
 // ~/.local/state/nexus. It is made, and links in its path are followed, so that
 // two spellings are one folder.
 func StateDir(flag string) (string, error) {
-	dir, err := statePath(flag)
+	dir, err := StatePath(flag)
 	if err != nil {
 		return "", err
 	}
@@ -71,7 +71,8 @@ func StateDir(flag string) (string, error) {
 	return filepath.EvalSymlinks(dir)
 }
 
-func statePath(flag string) (string, error) {
+// StatePath is the path of StateDir as it is written; nothing is made.
+func StatePath(flag string) (string, error) {
 	if flag != "" {
 		return filepath.Abs(flag)
 	}
@@ -113,6 +114,7 @@ func rules(state string) (Rules, error) {
 		r.Roots = filepath.SplitList(v)
 	}
 	var err error
+	r.State = state
 	r.Home, err = homeName(state)
 	return r, err
 }

@@ -13,6 +13,8 @@ import (
 type Rules struct {
 	// Home names this host.
 	Home string
+	// State is the state folder, which no project may hold or lie in.
+	State string
 	// OnlyHome refuses tasks for other hosts: an embedded server has none.
 	OnlyHome bool
 	// Roots are the folders below which projects may lie; empty allows all.
@@ -52,10 +54,27 @@ func (r Rules) Admit(tenant string, h wire.Heal) (run.Task, error) {
 		return t, fmt.Errorf("tenant %q is not served: only %q is", tenant, tenantLocal)
 	case r.OnlyHome && t.Home != r.Home:
 		return t, fmt.Errorf("this bus serves the host %q only, not %q: leave home out", r.Home, t.Home)
+	case r.State != "" && Apart(r.State, t.Dir) != nil:
+		return t, Apart(r.State, t.Dir)
 	case !r.allowed(t.Dir):
 		return t, fmt.Errorf("%s lies below none of the allowed folders %s", t.Dir, strings.Join(r.Roots, ", "))
 	}
 	return t, t.Validate()
+}
+
+// Apart refuses a state folder that lies in the project or holds it: a run
+// would take its own log for a part of the project.
+func Apart(state, dir string) error {
+	if under(state, dir) || under(dir, state) {
+		return fmt.Errorf("the state folder %s and the project %s lie in one another: name another folder with --state", state, dir)
+	}
+	return nil
+}
+
+// under reports whether dir is root or lies below it.
+func under(root, dir string) bool {
+	rel, err := filepath.Rel(root, dir)
+	return err == nil && filepath.IsLocal(rel)
 }
 
 // allowed compares whole path elements, with links followed on both sides.
@@ -71,8 +90,7 @@ func (r Rules) allowed(dir string) bool {
 		if r, err := filepath.EvalSymlinks(root); err == nil {
 			root = r
 		}
-		rel, err := filepath.Rel(root, resolved)
-		if err == nil && filepath.IsLocal(rel) {
+		if under(root, resolved) {
 			return true
 		}
 	}
