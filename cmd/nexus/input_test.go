@@ -134,7 +134,7 @@ func TestSecondHealIsRefused(t *testing.T) {
 	<-m.Arrived()
 	for _, again := range []string{dir, filepath.Join(dir, "pkg"), w.dir} {
 		w.write(again, "note.txt", "")
-		r := w.nexus("heal", again, "--state", filepath.Join(w.dir, "other"))
+		r := w.nexus("heal", again, "--state", t.TempDir())
 		require.Equal(t, 1, r.exit, r.out)
 		require.Contains(t, r.err, "busy")
 		require.Regexp(t, `run [a-z2-7]{26}`, r.err)
