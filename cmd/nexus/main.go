@@ -16,12 +16,13 @@ import (
 
 // cli is the command line.
 type cli struct {
-	Heal    healCmd    `cmd:"" help:"Make the failing tests of a folder pass, or leave the folder as it was."`
-	Up      upCmd      `cmd:"" help:"Run server, all workers and the HTTP gateway until Ctrl-C."`
-	Run     runCmd     `cmd:"" help:"Look at runs, or cancel one."`
-	Replay  replayCmd  `cmd:"" help:"Decide a recorded run again and compare."`
-	Doctor  doctorCmd  `cmd:"" help:"Say what is there, what is missing, and what that costs."`
-	Version versionCmd `cmd:"" help:"Print the version."`
+	Heal     healCmd     `cmd:"" help:"Make the failing tests of a folder pass, or leave the folder as it was."`
+	Up       upCmd       `cmd:"" help:"Run server, all workers and the HTTP gateway until Ctrl-C."`
+	Run      runCmd      `cmd:"" help:"Look at runs, or cancel one."`
+	Replay   replayCmd   `cmd:"" help:"Decide a recorded run again and compare."`
+	Doctor   doctorCmd   `cmd:"" help:"Say what is there, what is missing, and what that costs."`
+	Classify classifyCmd `cmd:"" help:"Say what kind of failure an error is."`
+	Version  versionCmd  `cmd:"" help:"Print the version."`
 
 	Verbose bool `short:"v" help:"Log what goes on inside, to standard error."`
 }

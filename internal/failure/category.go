@@ -73,6 +73,11 @@ const (
 	OriginBus       Origin = "bus"
 )
 
+// Origins lists every origin that has a name.
+func Origins() []Origin {
+	return []Origin{OriginModel, OriginSandbox, OriginTest, OriginPatch, OriginWorkspace, OriginBus}
+}
+
 // decides answers the category that an origin alone settles. What a test, the
 // sandbox or the patch stage raises is never judged by its words.
 func (o Origin) decides() (Category, bool) {
