@@ -44,7 +44,7 @@ func join(a, b string) string {
 func describeFact(f run.Fact, s run.State) (string, bool) {
 	switch {
 	case f.Failure != nil:
-		return fmt.Sprintf("%s: %s: %s", f.By, f.Failure.Category, clean(cut(f.Failure.Message))), false
+		return fmt.Sprintf("%s: %s: %s", f.By, f.Failure.Category, clean(cut(f.Failure.Message, mostText))), false
 	case f.Timer != "":
 		return map[string]string{run.TimerDeadline: "the time limit is reached"}[f.Timer], false
 	case f.Order != nil:
@@ -55,8 +55,11 @@ func describeFact(f run.Fact, s run.State) (string, bool) {
 	return "", true
 }
 
-func cut(s string) string {
-	const most = 300
+// mostText is how much of a text one line shows.
+const mostText = 300
+
+// cut shortens a text to at most that many characters.
+func cut(s string, most int) string {
 	if r := []rune(s); len(r) > most {
 		return string(r[:most]) + " …"
 	}
@@ -118,7 +121,7 @@ func describeProposals(d run.DebugAnswer, s run.State) (string, bool) {
 func describeGates(v run.ValidateAnswer) (string, bool) {
 	text := fmt.Sprintf("validate   %d accepted, %d refused", len(v.Accepted), len(v.Rejected))
 	if len(v.Accepted) == 0 && len(v.Rejected) > 0 {
-		text += fmt.Sprintf(" (%s: %s)", v.Rejected[0].Gate, clean(cut(v.Rejected[0].Reason)))
+		text += fmt.Sprintf(" (%s: %s)", v.Rejected[0].Gate, clean(cut(v.Rejected[0].Reason, mostText)))
 	}
 	return text, len(v.Accepted) > 0
 }
@@ -137,7 +140,7 @@ func verdict(list []run.TestResult) string {
 	}
 	text := fmt.Sprintf("%s: %d passed, %d failed", v.Kind, v.Counts.Passed, v.Counts.Failed)
 	if v.Reason != "" && v.Kind != run.VerdictFailed {
-		text += " (" + clean(cut(v.Reason)) + ")"
+		text += " (" + clean(cut(v.Reason, mostText)) + ")"
 	}
 	if n := len(v.Failed); n > 0 {
 		text += ": " + clean(strings.Join(v.Failed[:min(n, 3)], ", "))

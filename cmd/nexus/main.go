@@ -20,6 +20,7 @@ type cli struct {
 	Up       upCmd       `cmd:"" help:"Run server, all workers and the HTTP gateway until Ctrl-C."`
 	Run      runCmd      `cmd:"" help:"Look at runs, or cancel one."`
 	Replay   replayCmd   `cmd:"" help:"Decide a recorded run again and compare."`
+	Dead     deadCmd     `cmd:"" help:"Look at messages that could not be handled, and start them again."`
 	Doctor   doctorCmd   `cmd:"" help:"Say what is there, what is missing, and what that costs."`
 	Classify classifyCmd `cmd:"" help:"Say what kind of failure an error is."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`

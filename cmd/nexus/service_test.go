@@ -202,13 +202,18 @@ func TestEightHealsAndTheOwnerDies(t *testing.T) {
 }
 
 // owner is the process that runs the bus.
-func (w *world) owner() int {
+func (w *world) owner() int { return w.address().PID }
+
+// address is how the owner says that it can be reached.
+type address struct {
+	PID int    `json:"pid"`
+	URL string `json:"url"`
+}
+
+func (w *world) address() (a address) {
 	w.t.Helper()
-	var a struct {
-		PID int `json:"pid"`
-	}
 	text, err := os.ReadFile(filepath.Join(w.dir, "xdg", "nexus", "owner.json"))
 	require.NoError(w.t, err)
 	require.NoError(w.t, json.Unmarshal(text, &a))
-	return a.PID
+	return a
 }

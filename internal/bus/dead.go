@@ -16,6 +16,8 @@ import (
 
 // Letter is a dead letter: a message that cannot be handled, with the reason.
 type Letter struct {
+	// ID is the letter's number among the dead letters, from 1.
+	ID       uint64    `json:"-"`
 	Category string    `json:"category"`
 	Reason   string    `json:"reason"`
 	Run      string    `json:"run,omitempty"`
@@ -25,8 +27,10 @@ type Letter struct {
 	Stream   string    `json:"stream,omitempty"`
 	Sequence uint64    `json:"sequence,omitempty"`
 	At       time.Time `json:"at"`
-	// Payload is the message as it came, cut to maxPayload bytes.
+	// Payload is the message as it came, cut to maxPayload bytes; Cut says
+	// that it was.
 	Payload []byte `json:"payload,omitempty"`
+	Cut     bool   `json:"cut,omitempty"`
 }
 
 // maxPayload bounds the copy of a message inside its dead letter.
@@ -54,7 +58,7 @@ func (b *Bus) bury(ctx context.Context, l Letter) error {
 		id, n = noRun, l.Sequence
 	}
 	if len(l.Payload) > maxPayload {
-		l.Payload = l.Payload[:maxPayload]
+		l.Payload, l.Cut = l.Payload[:maxPayload], true
 	}
 	body, err := json.Marshal(l)
 	if err != nil {
@@ -88,8 +92,8 @@ func (b *Bus) bury(ctx context.Context, l Letter) error {
 // buried looks for a letter under a subject and returns the sequence of the
 // last one there.
 func (b *Bus) buried(ctx context.Context, subject string, l Letter) (there bool, last uint64, err error) {
-	err = b.letters(ctx, subject, func(o Letter, seq uint64) {
-		there, last = there || l.same(o), seq
+	err = b.letters(ctx, subject, func(o Letter) {
+		there, last = there || l.same(o), o.ID
 	})
 	return there, last, err
 }
@@ -121,29 +125,4 @@ func (b *Bus) poison(ctx context.Context, msg jetstream.Msg, id string, ask int,
 func oneLine(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	return s[:min(len(s), 500)]
-}
-
-// DeadLetters lists the letters, oldest first.
-func (b *Bus) DeadLetters(ctx context.Context) ([]Letter, error) {
-	var out []Letter
-	err := b.letters(ctx, wire.DeadSpace, func(l Letter, _ uint64) { out = append(out, l) })
-	return out, err
-}
-
-// Refusal returns the dead letter of a task that was not let in, or nil.
-func (b *Bus) Refusal(ctx context.Context, id string) (*Letter, error) {
-	var found *Letter
-	err := b.letters(ctx, wire.DeadSubject("*", id, 0), func(l Letter, _ uint64) { found = &l })
-	return found, err
-}
-
-func (b *Bus) letters(ctx context.Context, subject string, do func(l Letter, seq uint64)) error {
-	return b.each(ctx, streamDead, subject, func(m *jetstream.RawStreamMsg) error {
-		var l Letter
-		if err := json.Unmarshal(m.Data, &l); err != nil {
-			return fmt.Errorf("bus: dead letter %s: %w", m.Subject, err)
-		}
-		do(l, m.Sequence)
-		return nil
-	})
 }

@@ -169,6 +169,7 @@ func permissions(role string) *server.Permissions {
 	case RoleLocal:
 		return allow(append(read,
 			"$JS.API.CONSUMER.CREATE.RUNS.>", "$JS.API.CONSUMER.DELETE.RUNS.*", // a follower's own
+			"$JS.API.STREAM.MSG.DELETE."+streamDead,
 			"nexus.task.local.*", "nexus.outcome.operator.*.0"), []string{"nexus.>"})
 	}
 	return allow(append(read,

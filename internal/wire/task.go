@@ -44,6 +44,23 @@ type HealLimits struct {
 	DelayScale    *float64 `json:"delay_scale,omitempty"`
 }
 
+// HealOf is the body of a task that asks for the same as t does. The process
+// that waited for t is left out.
+func HealOf(t run.Task) Heal {
+	l := t.Limits
+	h := Heal{
+		Dir: t.Dir, Home: t.Home, Test: t.Test, Targets: t.Targets, Deliver: string(t.Deliver), InPlace: t.InPlace,
+		Report: t.Report, Limits: &HealLimits{
+			DebugAttempts: &l.DebugAttempts, ASTFails: &l.ASTFails, ReviewRounds: &l.ReviewRounds,
+			ModelCalls: l.ModelCalls, Seconds: &l.Seconds, Events: &l.Events, DelayScale: &l.DelayScale,
+		},
+	}
+	for _, s := range t.Sources {
+		h.Sources = append(h.Sources, string(s))
+	}
+	return h
+}
+
 // Over returns base with the limits that h sets.
 func (h *HealLimits) Over(base run.Limits) run.Limits {
 	if h == nil {
