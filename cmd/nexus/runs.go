@@ -22,6 +22,8 @@ type runCmd struct {
 	Watch  runWatchCmd  `cmd:"" help:"Follow a run until it is closed."`
 	Cancel runCancelCmd `cmd:"" help:"End a run; its folder is put back as it was."`
 	Diff   runDiffCmd   `cmd:"" help:"Print a candidate of a run as a unified diff."`
+	Export runExportCmd `cmd:"" help:"Write a run as a tar file, for a bug report."`
+	Import runImportCmd `cmd:"" help:"Read a run that was exported elsewhere."`
 }
 
 // open returns a node that reads; it is the owner when nobody else is.
@@ -54,7 +56,7 @@ func (c common) with(ctx context.Context, e *env, prefix string, do func(*node.N
 	if err != nil {
 		return err
 	}
-	log, err := n.Bus().ReadLog(ctx, id)
+	log, err := n.Bus().AnyLog(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -81,9 +83,16 @@ func (c *runLsCmd) Run(ctx context.Context, e *env) (err error) {
 	if err != nil {
 		return err
 	}
+	others, err := n.Bus().Imported(ctx)
+	if err != nil {
+		return err
+	}
+	for _, id := range others {
+		ids[id] = true
+	}
 	var states []run.State
 	for id := range ids {
-		log, err := n.Bus().ReadLog(ctx, id)
+		log, err := n.Bus().AnyLog(ctx, id)
 		if err != nil {
 			return err
 		}

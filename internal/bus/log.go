@@ -26,6 +26,8 @@ type Log struct {
 	Events []run.Event
 	// Last is the stream sequence of the last event, 0 for an empty log.
 	Last uint64
+	// Imported is true for the run of another bus.
+	Imported bool
 }
 
 // State folds the log.
@@ -198,6 +200,13 @@ func (b *Bus) FindRun(ctx context.Context, prefix string) (string, error) {
 	all, err := b.Runs(ctx)
 	if err != nil {
 		return "", err
+	}
+	others, err := b.Imported(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, id := range others {
+		all[id] = true
 	}
 	var found []string
 	for id := range all {

@@ -20,6 +20,7 @@ const (
 	streamTimers     = "TIMERS"
 	streamDead       = "DEAD"
 	streamAdvisories = "ADVISORIES"
+	streamImported   = "IMPORTED"
 	bucketArtifacts  = "ARTIFACTS"
 	streamArtifacts  = "OBJ_" + bucketArtifacts
 )
@@ -33,6 +34,7 @@ const (
 	maxTimers     = 256 << 20
 	maxDead       = 1 << 30
 	maxAdvisories = 64 << 20
+	maxImported   = 1 << 30
 	maxArtifacts  = 32 << 30
 	// dedupe is how long a stream remembers message ids.
 	dedupe = 2 * time.Minute
@@ -65,7 +67,8 @@ func streamConfigs(replicas int, runsBytes int64) []jetstream.StreamConfig {
 	advisories := base(streamAdvisories, maxAdvisories, advisoryMaxDeliveries, advisoryTerminated, triedSpace)
 	advisories.Discard, advisories.MaxAge = jetstream.DiscardOld, advisoryAge
 	dead := base(streamDead, maxDead, wire.DeadSpace)
-	return []jetstream.StreamConfig{runs, tasks, outcomes, timers, dead, advisories}
+	others := base(streamImported, maxImported, wire.ImportedSpace)
+	return []jetstream.StreamConfig{runs, tasks, outcomes, timers, dead, advisories, others}
 }
 
 // ProvisionOption changes what Provision makes.
@@ -184,7 +187,7 @@ func unsuitable(name string, err error) error {
 	case errors.Is(err, errForeign), isCode(err, codeOverlap):
 		hint = ": use an account of its own for nexus, or remove the other stream"
 	case isCode(err, codeNoStorage, codeMaxStreams, codeAccountSpace):
-		hint = ": raise the JetStream limits of the server or the account (max_file, streams); nexus reserves about 43 GiB"
+		hint = ": raise the JetStream limits of the server or the account (max_file, streams); nexus reserves about 44 GiB"
 	case isCode(err, codeNoPeers, codeFewPeers):
 		hint = ": the cluster has fewer servers than replicas are asked for"
 	}

@@ -28,6 +28,26 @@ func RunSpaces() []string {
 	return []string{"nexus.agent.*.*.*", "nexus.patch.*.*.*", "nexus.run.*.*.*"}
 }
 
+// ImportedSpace are the subjects of runs that another bus made.
+const ImportedSpace = imported + "*.*.*.*"
+
+const imported = "imported."
+
+// ImportedSubject is where an event of another bus is kept: an event subject
+// with another first word, on which no worker acts.
+func ImportedSubject(subject string) string { return imported + strings.TrimPrefix(subject, "nexus.") }
+
+// OwnSubject turns an ImportedSubject back; others stay as they are.
+func OwnSubject(subject string) string {
+	if rest, ok := strings.CutPrefix(subject, imported); ok {
+		return "nexus." + rest
+	}
+	return subject
+}
+
+// ImportedFilter matches every event of one imported run.
+func ImportedFilter(runID string) string { return ImportedSubject(RunFilter(runID)) }
+
 // ErrSubject is returned for a subject that this package would not build.
 var ErrSubject = errors.New("wire: not a subject of this system")
 
