@@ -137,51 +137,51 @@ func (a *Artifacts) info(ctx context.Context, name string) (*jetstream.ObjectInf
 	return &info, 0, nil
 }
 
-// rereads is how often a blob is looked up again that came incomplete: its
-// chunks move when a client that is not ours puts it again.
-const rereads = 3
+// rereads bounds how often a blob is looked up again that came incomplete:
+// its chunks move when a client that is not ours puts it again. A blob that
+// stayed where it was is damaged.
+const rereads = 20
 
 // Get reads a blob and verifies it against its name.
 func (a *Artifacts) Get(ctx context.Context, sha256hex string) ([]byte, error) {
 	if data := a.cache.get(sha256hex); data != nil {
 		return bytes.Clone(data), nil
 	}
-	var err error
-	for range rereads {
-		var data []byte
-		if data, err = a.read(ctx, sha256hex); err == nil {
+	last := ""
+	for n := 1; ; n++ {
+		data, place, err := a.read(ctx, sha256hex)
+		if err == nil {
 			a.cache.keep(sha256hex, data)
 			return data, nil
 		}
-		if !errors.Is(err, ErrDamaged) {
-			break
+		if !errors.Is(err, ErrDamaged) || place == last || n == rereads {
+			return nil, err
 		}
+		last = place
 	}
-	return nil, err
 }
 
 // read gathers the chunks of a blob, which takes one request and leaves
-// nothing behind on the server.
-func (a *Artifacts) read(ctx context.Context, name string) ([]byte, error) {
+// nothing behind on the server. It also returns where they lay.
+func (a *Artifacts) read(ctx context.Context, name string) (data []byte, place string, err error) {
 	info, _, err := a.info(ctx, name)
 	if err != nil {
-		return nil, fmt.Errorf("bus: artifact %s: %w", name, err)
+		return nil, "", fmt.Errorf("bus: artifact %s: %w", name, err)
 	}
 	if info == nil {
-		return nil, fmt.Errorf("%w: %s", ErrNoArtifact, name)
+		return nil, "", fmt.Errorf("%w: %s", ErrNoArtifact, name)
 	}
-	var data bytes.Buffer
 	if info.Size > 0 {
 		err = a.bus.each(ctx, streamArtifacts, chunkSubject(info.NUID), func(m *jetstream.RawStreamMsg) error {
-			_, err := data.Write(m.Data)
-			return err
+			data = append(data, m.Data...)
+			return nil
 		})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("bus: artifact %s: %w", name, err)
+		return nil, info.NUID, fmt.Errorf("bus: artifact %s: %w", name, err)
 	}
-	if sum := sha256.Sum256(data.Bytes()); hex.EncodeToString(sum[:]) != name {
-		return nil, fmt.Errorf("%w: %s", ErrDamaged, name)
+	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != name {
+		return nil, info.NUID, fmt.Errorf("%w: %s", ErrDamaged, name)
 	}
-	return data.Bytes(), nil
+	return data, info.NUID, nil
 }
