@@ -23,12 +23,15 @@ func describe(ev run.Event, s run.State) (string, bool) {
 		return join(text, "stopping: "+clean(c.Reason)), ok
 	case run.Settled:
 		if c.State != run.Approved && len(c.Conflicts) > 0 {
-			return join(text, fmt.Sprintf("rolled back except %d path(s) that somebody else changed", len(c.Conflicts))), false
+			return join(text, fmt.Sprintf("rolled back except %d path(s) that somebody else changed", c.Counts.Conflicts)), false
 		}
-		if c.State != run.Approved && c.Proven {
+		switch {
+		case !c.Proven:
+			return join(text, "NOT PROVEN: "+clean(c.Reason)), false
+		case c.State != run.Approved:
 			return join(text, "rolled back and verified"), true
 		}
-		return join(text, clean(c.Reason)), c.Proven
+		return join(text, clean(c.Reason)), true
 	case run.Ask, run.Result, run.Due, run.Closed:
 	}
 	return text, ok
@@ -83,7 +86,11 @@ func describeAnswer(a run.Answer, s run.State) (string, bool) {
 		if len(a.Apply.Drift) > 0 {
 			return "apply      somebody changed " + clean(strings.Join(a.Apply.Drift, ", ")), false
 		}
-		return fmt.Sprintf("apply      %d candidate(s) staged", len(a.Apply.Candidates)), true
+		text := fmt.Sprintf("apply      %d candidate(s) staged", len(a.Apply.Candidates))
+		if n := len(a.Apply.Refused); n > 0 {
+			text += fmt.Sprintf(", %d refused (%s)", n, clean(cut(a.Apply.Refused[0].Feedback, mostText)))
+		}
+		return text, len(a.Apply.Candidates) > 0
 	case a.Review != nil:
 		who := "guardian"
 		if s.Ruling == a.Review {
@@ -96,7 +103,11 @@ func describeAnswer(a run.Answer, s run.State) (string, bool) {
 		}
 		return fmt.Sprintf("deliver    %s, verified on the disk, tree %s", a.Deliver.Delivered, short(a.Deliver.After)), true
 	case a.Rollback != nil:
-		return fmt.Sprintf("rollback   %d path(s) restored", len(a.Rollback.Restored)), len(a.Rollback.Conflicts) == 0
+		text := fmt.Sprintf("rollback   %d path(s) restored", a.Rollback.Counts.Restored)
+		if n := a.Rollback.Counts.Foreign; n > 0 {
+			text += fmt.Sprintf("; %d path(s) differ that somebody else changed and the run never wrote", n)
+		}
+		return text, len(a.Rollback.Conflicts) == 0
 	case a.Report != nil:
 		return "report     " + clean(a.Report.Path), true
 	}

@@ -111,15 +111,25 @@ func (v *view) result(sum run.Summary) {
 	switch {
 	case sum.FinalTree != "" && sum.FinalTree == sum.BaseTree && sum.Proven:
 		row("folder", "byte for byte as before the run")
-	case sum.State != run.Approved && !sum.Proven && sum.BaseTree != "":
+	case !sum.Proven && sum.FinalTree == "" && sum.BaseTree != "":
 		row("folder", "NOT PROVEN to be as before the run: look at it before you go on")
 	}
 	for _, p := range sum.Conflicts {
 		row("kept", clean(p)+" was changed during the run; it stays as it is and MAY HOLD A CHANGE OF THE RUN")
 	}
+	more := func(n int) {
+		if n > 0 {
+			row("", fmt.Sprintf("and %d more", n))
+		}
+	}
+	more(sum.Kept.Conflicts - len(sum.Conflicts))
 	if len(sum.Conflicts) > 0 {
 		row("", "what it was before the run lies in saved/"+sum.Run+"/base of the state folder")
 	}
+	for _, p := range sum.Foreign {
+		row("yours", clean(p)+" was changed by somebody else during the run; the run never wrote it")
+	}
+	more(sum.Kept.Foreign - len(sum.Foreign))
 	row("level", sum.Level)
 	row("time", fmt.Sprintf("%.1f s", sum.Seconds))
 	if sum.State == run.NeedsHumanReview {

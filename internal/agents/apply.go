@@ -25,17 +25,25 @@ func (a *applier) handle(ctx context.Context, job bus.Job) (run.Answer, error) {
 	if err != nil {
 		return run.Answer{}, err
 	}
+	guarded, err := loadProtected(ctx, a.store, in.Protected)
+	if err != nil {
+		return run.Answer{}, err
+	}
 	out := &run.ApplyAnswer{}
 	for _, c := range in.Candidates {
 		from := base
 		if c.OnOrigin {
 			from = origin
 		}
-		staged, err := a.stage(ctx, origin, from, c)
-		if err != nil {
+		staged, why, err := a.stage(ctx, origin, from, c, guarded)
+		switch {
+		case err != nil:
 			return run.Answer{}, fmt.Errorf("candidate %d: %w", c.Rank, err)
+		case why != nil:
+			out.Refused = append(out.Refused, *why)
+		default:
+			out.Candidates = append(out.Candidates, staged)
 		}
-		out.Candidates = append(out.Candidates, staged)
 	}
 	if !in.InPlace || len(out.Candidates) == 0 {
 		return run.Answer{Apply: out}, nil
@@ -55,29 +63,42 @@ func (a *applier) handle(ctx context.Context, job bus.Job) (run.Answer, error) {
 	return run.Answer{Apply: out}, err
 }
 
-// stage returns c as a difference from the project as it was, with its tree.
-func (a *applier) stage(ctx context.Context, origin, base rollback.Manifest, c run.Candidate) (run.Candidate, error) {
+// stage returns c as a difference from the project as it was, with its tree;
+// or why no tree can take it.
+func (a *applier) stage(ctx context.Context, origin, base rollback.Manifest, c run.Candidate, guarded protection) (run.Candidate, *run.Rejection, error) {
 	next, err := rollback.Stage(ctx, base, c.Changes, a.store)
+	var changes []run.Change
+	if err == nil {
+		changes, err = rollback.Diff(origin, next)
+	}
+	if why := refusable(err); why != "" {
+		r := refusal(c, reasonUnsafe, why)
+		return c, &r, nil
+	}
 	if err != nil {
-		return c, err
+		return c, nil, err
+	}
+	if p := guarded.touched(origin, changes); p != "" {
+		r := refusal(c, reasonProtected, p+" is protected: tests and runner configuration stay as they were")
+		return c, &r, nil
 	}
 	tree, err := next.Store(ctx, a.store)
 	if err != nil {
-		return c, err
-	}
-	changes, err := rollback.Diff(origin, next)
-	if err != nil {
-		return c, err
+		return c, nil, err
 	}
 	diff, err := diffText(ctx, a.store, origin, next, changes)
 	if err != nil {
-		return c, err
+		return c, nil, err
 	}
 	if c.Diff, err = a.store.Put(ctx, diff); err != nil {
-		return c, err
+		return c, nil, err
 	}
 	c.Changes, c.Hash, c.Tree, c.OnOrigin = changes, run.HashChanges(changes), &tree, true
-	return c, nil
+	if c.Oversized() {
+		r := refusal(c, reasonTooMany, tooMany(c))
+		return c, &r, nil
+	}
+	return c, nil, nil
 }
 
 // diffText is the unified diff of the changes from old to next.

@@ -29,5 +29,9 @@ func (d *debugger) handle(ctx context.Context, job bus.Job) (run.Answer, error) 
 	default:
 		err = fmt.Errorf("debugger: unknown source %q", src)
 	}
-	return run.Answer{Debug: ans}, err
+	if err != nil {
+		return run.Answer{}, err
+	}
+	ans.Reason = run.CutText(ans.Reason, run.MaxText)
+	return run.Answer{Debug: ans}, nil
 }

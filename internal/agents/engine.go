@@ -31,8 +31,15 @@ func (d *debugger) askEngine(ctx context.Context, job bus.Job) (*run.DebugAnswer
 	if plan.Python == nil {
 		return &run.DebugAnswer{Reason: "the engine repairs Python projects under pytest or unittest only"}, nil
 	}
-	var red run.Evidence
+	var red, first run.Evidence
 	if err := loadJSON(ctx, d.store, &in.Evidence.Evidence, &red); err != nil {
+		return nil, err
+	}
+	if err := loadJSON(ctx, d.store, &in.Baseline.Evidence, &first); err != nil {
+		return nil, err
+	}
+	guarded, err := loadProtected(ctx, d.store, in.Protected)
+	if err != nil {
 		return nil, err
 	}
 	budget := min(engineBudget, time.Duration(in.Seconds*engineShare*float64(time.Second)))
@@ -48,10 +55,10 @@ func (d *debugger) askEngine(ctx context.Context, job bus.Job) (*run.DebugAnswer
 	ans := &run.DebugAnswer{}
 	err = d.stage.with(ctx, in.Base, in.Dir, func(dir string, _ rollback.Manifest) error {
 		req := repair.Request{
-			Dir: dir, Targets: in.Targets, Protected: in.Protected, TestArgs: plan.Args, Limit: in.Limit, Budget: max(budget, time.Second),
+			Dir: dir, Targets: in.Targets, Protected: guarded.list(), TestArgs: plan.Args, Limit: in.Limit, Budget: max(budget, time.Second),
 		}
 		if plan.Runner == testrun.Pytest {
-			req.Failing, req.Passing = split(red, in.Evidence)
+			req.Failing, req.Passing = split(first, red)
 		} else {
 			// unittest names a test by how its module was loaded, the record
 			// by its file: the harness finds out itself what is red.
@@ -91,19 +98,28 @@ func testFiles(e run.Evidence) []string {
 	return slices.Compact(out)
 }
 
-// split lists the ids that must turn green and those that must stay so;
-// tests that do not always say the same are in neither.
-func split(e run.Evidence, v run.Verdict) (failing, passing []string) {
-	for id, o := range e.Outcomes {
+// split lists the ids that must turn green and those that must stay so, by the
+// newest evidence; what the baseline collected and nobody reported any more
+// must come back. Tests that do not always say the same are in neither.
+func split(base, now run.Evidence) (failing, passing []string) {
+	flaky := map[string]bool{}
+	for _, id := range append(slices.Clone(base.Flaky), now.Flaky...) {
+		flaky[id] = true
+	}
+	for id, o := range now.Outcomes {
 		switch {
-		case slices.Contains(e.Flaky, id) || slices.Contains(v.Flaky, id):
+		case flaky[id]:
 		case o == run.OutcomePassed:
 			passing = append(passing, id)
 		case o == run.OutcomeFailed || o == run.OutcomeError:
 			failing = append(failing, id)
 		}
 	}
-	failing = append(failing, v.Missing...)
+	for _, id := range base.Collected {
+		if _, ok := now.Outcomes[id]; !ok && !flaky[id] {
+			failing = append(failing, id)
+		}
+	}
 	slices.Sort(failing)
 	slices.Sort(passing)
 	return slices.Compact(failing), passing

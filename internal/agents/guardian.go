@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"nexuscore.dev/nexus/internal/bus"
-	"nexuscore.dev/nexus/internal/failure"
 	"nexuscore.dev/nexus/internal/rollback"
 	"nexuscore.dev/nexus/internal/run"
 )
@@ -36,25 +35,15 @@ func (g *guardian) handle(ctx context.Context, job bus.Job) (run.Answer, error) 
 			ans.Word, ans.Reasons = run.WordReject, append(ans.Reasons, reason)
 		}
 	}
-	if human := forPeople(in); ans.Word == run.WordApprove && len(human) > 0 {
+	ans.Reasons = run.CutList(ans.Reasons, maxReasons, run.MaxText)
+	if human := run.CutList(forPeople(in), maxReasons, run.MaxText); ans.Word == run.WordApprove && len(human) > 0 {
 		ans.Word, ans.Reasons = run.WordHuman, human
 	}
 	return run.Answer{Review: ans}, nil
 }
 
-// passing returns err when it says nothing about the candidate: the worker is
-// stopping, or the bus did not answer. Then the ask is repeated.
-func passing(ctx context.Context, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case failure.Is(err, failure.Connection), failure.Is(err, failure.Timeout):
-		return err
-	}
-	return nil
-}
+// maxReasons is the most reasons that a reviewer gives.
+const maxReasons = 20
 
 // hashes checks that what was tested is what would be delivered.
 func (g *guardian) hashes(ctx context.Context, in *run.ReviewInput) (string, error) {
@@ -84,10 +73,21 @@ func (g *guardian) hashes(ctx context.Context, in *run.ReviewInput) (string, err
 }
 
 // paths checks that only allowed files are touched.
-func (g *guardian) paths(_ context.Context, in *run.ReviewInput) (string, error) {
+func (g *guardian) paths(ctx context.Context, in *run.ReviewInput) (string, error) {
+	guarded, err := loadProtected(ctx, g.store, in.Protected)
+	if err != nil {
+		return "", err
+	}
+	origin, err := rollback.Load(ctx, g.store, in.Origin)
+	if err != nil {
+		return "", err
+	}
+	if p := guarded.touched(origin, in.Candidate.Changes); p != "" {
+		return p + " is protected: tests and runner configuration stay as they were", nil
+	}
 	for _, ch := range in.Candidate.Changes {
-		if slices.Contains(in.Protected, ch.Path) {
-			return ch.Path + " is protected: tests and runner configuration stay as they were", nil
+		if ch.Op == run.OpCreate && testName(ch.Path) && !slices.Contains(in.Targets, ch.Path) {
+			return ch.Path + " is a new test or configuration of the runner, and none of the targets", nil
 		}
 		if len(in.Targets) > 0 && !slices.ContainsFunc(in.Targets, func(t string) bool { return within(t, ch.Path) }) {
 			return ch.Path + " is none of the targets", nil
@@ -117,7 +117,7 @@ func (g *guardian) evidence(ctx context.Context, in *run.ReviewInput) (string, e
 		return "the baseline is that of another tree", nil
 	case v.Kind != run.VerdictPassed:
 		return fmt.Sprintf("the evidence does not prove the fix: %s %s", v.Kind, v.Reason), nil
-	case v.Tree != in.Candidate.Tree.Hash:
+	case in.Candidate.Tree == nil || v.Tree != in.Candidate.Tree.Hash:
 		return "the evidence is that of another tree", nil
 	}
 	return "", nil

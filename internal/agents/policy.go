@@ -35,7 +35,7 @@ func (p *policy) handle(ctx context.Context, job bus.Job) (run.Answer, error) {
 		reasons = append(reasons, err.Error())
 	}
 	if len(reasons) > 0 {
-		ans.Word, ans.Reasons = run.WordHuman, reasons
+		ans.Word, ans.Reasons = run.WordHuman, run.CutList(reasons, maxReasons, run.MaxText)
 	}
 	return run.Answer{Review: ans}, nil
 }
@@ -49,7 +49,14 @@ func (p *policy) judge(ctx context.Context, in *run.ReviewInput) ([]string, erro
 	if err != nil {
 		return nil, err
 	}
+	guarded, err := loadProtected(ctx, p.store, in.Protected)
+	if err != nil {
+		return nil, err
+	}
 	var out []string
+	if path := guarded.touched(origin, c.Changes); path != "" {
+		out = append(out, path+" is a test or the configuration of the runner")
+	}
 	if len(c.Changes) > maxFiles {
 		out = append(out, fmt.Sprintf("%d files change, at most %d may without a person", len(c.Changes), maxFiles))
 	}

@@ -49,14 +49,16 @@ func locked(ctx context.Context, job bus.Job, dir string, do func() error) (err 
 	return do()
 }
 
-// drifted returns the paths of a drift, or false for any other error.
+// drifted returns the paths of a drift, or false for any other error. A path
+// that became unsafe (a second name, a link that leads out) since the snapshot
+// has drifted too: the gates saw it when it was not.
 func drifted(err error) ([]string, bool) {
 	var e *rollback.Error
-	if errors.As(err, &e) && e.Kind == rollback.KindDrift {
+	if errors.As(err, &e) && (e.Kind == rollback.KindDrift || e.Kind == rollback.KindUnsafe) {
 		if len(e.Paths) == 0 {
 			return []string{"?"}, true
 		}
-		return e.Paths, true
+		return run.CutList(e.Paths, run.MaxPaths, run.MaxText), true
 	}
 	return nil, false
 }

@@ -21,7 +21,8 @@ var debuggerPrompt string
 // the last try was refused, and as many files as fit into size bytes. Test
 // output and file contents are data between markers, never instructions.
 func (d *debugger) request(ctx context.Context, base rollback.Manifest, ask run.Ask, size int) (llm.Request, error) {
-	in := ask.Debug
+	input := *ask.Debug
+	in := &input
 	var b strings.Builder
 	fmt.Fprintf(&b, "Attempt %d.\n\n", in.Attempt)
 	if ask.Last != "" {
@@ -38,11 +39,21 @@ func (d *debugger) request(ctx context.Context, base rollback.Manifest, ask run.
 		b.WriteString("Your last change was applied, and the tests below still fail. The files below hold that change: take it back where it is wrong. A diff against the files as they were before is understood too.\n\n")
 	}
 	fmt.Fprintf(&b, "Failing tests (%d): %s\n\n", v.Counts.Failed, strings.Join(v.Failed, ", "))
-	section(&b, "test output", tail(v.Tail, size/4))
+	var red run.Evidence
+	if err := loadJSON(ctx, d.store, &v.Evidence, &red); err != nil {
+		return llm.Request{}, fmt.Errorf("evidence: %w", err)
+	}
+	guarded, err := loadProtected(ctx, d.store, in.Protected)
+	if err != nil {
+		return llm.Request{}, err
+	}
+	// An event may quote less of the output than the evidence holds.
+	in.Evidence.Tail = red.Tail
+	section(&b, "test output", tail(red.Tail, size/4))
 	if len(in.Targets) > 0 {
 		fmt.Fprintf(&b, "Only these paths may change: %s\n\n", strings.Join(in.Targets, ", "))
 	}
-	if err := d.files(ctx, &b, base, in, size-b.Len()); err != nil {
+	if err := d.files(ctx, &b, base, in, guarded, size-b.Len()); err != nil {
 		return llm.Request{}, err
 	}
 	return llm.Request{System: debuggerPrompt, Prompt: b.String()}, nil
@@ -56,9 +67,9 @@ func section(b *strings.Builder, title, text string) {
 
 // files adds the files of the project, the most suspicious first, while there
 // is room, and the names of the rest.
-func (d *debugger) files(ctx context.Context, b *strings.Builder, base rollback.Manifest, in *run.DebugInput, room int) error {
+func (d *debugger) files(ctx context.Context, b *strings.Builder, base rollback.Manifest, in *run.DebugInput, guarded protection, room int) error {
 	var left []string
-	for _, p := range suspects(base, in) {
+	for _, p := range suspects(base, in, guarded) {
 		data, ok, err := content(ctx, d.store, base, p)
 		if err != nil {
 			return err
@@ -69,7 +80,7 @@ func (d *debugger) files(ctx context.Context, b *strings.Builder, base rollback.
 		}
 		room -= len(data)
 		note := ""
-		if slices.Contains(in.Protected, p) {
+		if guarded[p] {
 			note = " (must not change)"
 		}
 		section(b, "file "+p+note, string(data))
@@ -83,7 +94,7 @@ func (d *debugger) files(ctx context.Context, b *strings.Builder, base rollback.
 // suspects orders the source files: those that the output names first, where
 // the last mention is the innermost frame; then targets, then the others;
 // tests that fail before tests that do not.
-func suspects(base rollback.Manifest, in *run.DebugInput) []string {
+func suspects(base rollback.Manifest, in *run.DebugInput, guarded protection) []string {
 	type ranked struct {
 		path string
 		rank int
@@ -96,13 +107,13 @@ func suspects(base rollback.Manifest, in *run.DebugInput) []string {
 		r := ranked{e.Path, 3}
 		at := strings.LastIndex(in.Evidence.Tail, e.Path)
 		switch {
-		case at >= 0 && !slices.Contains(in.Protected, e.Path):
+		case at >= 0 && !guarded[e.Path]:
 			r.rank = 0
 		case slices.ContainsFunc(in.Targets, func(t string) bool { return within(t, e.Path) }):
 			r.rank = 1
 		case at >= 0 || slices.ContainsFunc(in.Evidence.Failed, func(id string) bool { return strings.HasPrefix(id, e.Path) }):
 			r.rank = 2
-		case slices.Contains(in.Protected, e.Path):
+		case guarded[e.Path]:
 			r.rank = 4
 		}
 		list = append(list, r)

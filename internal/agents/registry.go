@@ -3,9 +3,11 @@ package agents
 import (
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/sync/semaphore"
 
 	"nexuscore.dev/nexus/internal/bus"
 	"nexuscore.dev/nexus/internal/rollback"
@@ -40,6 +42,12 @@ func Names() []run.Worker {
 // longer than that for its answer before it takes the tree back.
 const writerCap = 2 * time.Minute
 
+// testCap bounds one ask of the test worker: twenty candidates of a slow suite
+// take longer than other work. Each suite has a limit of its own, the run's
+// deadline comes first where it is shorter, and a worker that makes no progress
+// is stopped before.
+const testCap = 45 * time.Minute
+
 // New makes the named worker. store holds the artifacts, as that worker may
 // reach them.
 func New(name run.Worker, cfg Config, store rollback.Blobs) (bus.Worker, error) {
@@ -51,8 +59,8 @@ func New(name run.Worker, cfg Config, store rollback.Blobs) (bus.Worker, error) 
 		s := &snapshotter{store: store, claims: cfg.Claims, state: cfg.State}
 		w.Home, w.Handle = cfg.Home, s.handle
 	case run.Test:
-		t := &tester{store: store, stage: stage}
-		w.Home, w.Handle = cfg.Home, t.handle
+		t := &tester{store: store, stage: stage, turns: semaphore.NewWeighted(int64(runtime.NumCPU()))}
+		w.Home, w.Handle, w.Cap = cfg.Home, t.handle, testCap
 	case run.Debugger:
 		d := &debugger{store: store, stage: stage, model: cfg.Model}
 		w.Home, w.Handle = cfg.Home, d.handle

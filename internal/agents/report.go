@@ -24,12 +24,6 @@ type reporter struct {
 	dir   string
 }
 
-// reportName is the report's name inside a project, reportMark its first line.
-const (
-	reportName = "review_report.md"
-	reportMark = "<!-- written by nexus: it may be replaced or deleted -->"
-)
-
 func (r *reporter) handle(ctx context.Context, job bus.Job) (run.Answer, error) {
 	s, err := job.State(ctx)
 	if err != nil {
@@ -51,36 +45,38 @@ func (r *reporter) handle(ctx context.Context, job bus.Job) (run.Answer, error) 
 	if err := renameio.WriteFile(path, text, 0o600); err != nil {
 		return run.Answer{}, fmt.Errorf("report: %w", err)
 	}
+	if err := syncDir(r.dir); err != nil {
+		return run.Answer{}, fmt.Errorf("report: %w", err)
+	}
+	fault.Point("agents.reported")
 	if job.Ask.Report.InProject {
-		if path, err = inProject(job.Ask.Report.Dir, path, text); err != nil {
+		if path, err = inProject(ctx, job, path, text); err != nil {
 			return run.Answer{}, err
 		}
 	}
 	return run.Answer{Report: &run.ReportAnswer{Report: ref, Path: path}}, nil
 }
 
-// inProject writes the report into the project and returns its path; a file
-// of that name that somebody else wrote is left alone.
-func inProject(dir, fallback string, text []byte) (string, error) {
-	path := filepath.Join(dir, reportName)
-	info, err := os.Lstat(path)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-	case err != nil:
-		return "", fmt.Errorf("report: %w", err)
-	case !info.Mode().IsRegular():
-		return fallback, nil
-	default:
-		old, err := os.ReadFile(path)
-		if err != nil {
-			return "", fmt.Errorf("report: %w", err)
+// inProject writes the report into the project and returns its path: under the
+// lock of the folder, and only while the run waits for it. A file of that name
+// that somebody else wrote is left alone. Where the folder takes no report, the
+// one beside the run has to do.
+func inProject(ctx context.Context, job bus.Job, fallback string, text []byte) (string, error) {
+	dir, path := job.Ask.Report.Dir, fallback
+	err := locked(ctx, job, dir, func() error {
+		fault.Point("agents.report.project")
+		ok, err := rollback.PlaceReport(dir, text)
+		if ok {
+			path = filepath.Join(dir, rollback.ReportName)
 		}
-		if !bytes.HasPrefix(old, []byte(reportMark)) {
-			return fallback, nil
-		}
+		fault.Point("agents.report.placed")
+		return err
+	})
+	if ctx.Err() != nil || errors.Is(err, errNotPending) {
+		return path, err
 	}
-	if err := renameio.WriteFile(path, text, 0o644); err != nil {
-		return "", fmt.Errorf("report: %w", err)
+	if err != nil {
+		job.Log.Warn().Err(err).Msg("the report is not in the project")
 	}
 	return path, nil
 }
@@ -88,7 +84,7 @@ func inProject(dir, fallback string, text []byte) (string, error) {
 func (r *reporter) render(ctx context.Context, s run.State) ([]byte, error) {
 	sum := run.Summarise(s)
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s\n# Run %s: %s\n\n", reportMark, s.ID, sum.State)
+	fmt.Fprintf(&b, "%s\n# Run %s: %s\n\n", rollback.ReportMark, s.ID, sum.State)
 	fmt.Fprintf(&b, "- folder: `%s`\n- reason: %s\n- tree before: `%s`\n- tree after: `%s`%s\n", s.Task.Dir, sum.Reason, sum.BaseTree, sum.FinalTree, proof(s))
 	if s.Baseline != nil {
 		fmt.Fprintf(&b, "- isolation of the tests: %s, runner: %s\n", s.Baseline.Level, s.Baseline.Runner)
@@ -98,6 +94,15 @@ func (r *reporter) render(ctx context.Context, s run.State) ([]byte, error) {
 	}
 	for _, p := range sum.Conflicts {
 		fmt.Fprintf(&b, "- changed by somebody else during the run, kept, and perhaps with a change of the run in it: `%s`; what it was before lies in `saved/%s/base` of the state folder\n", p, s.ID)
+	}
+	if n := sum.Kept.Conflicts - len(sum.Conflicts); n > 0 {
+		fmt.Fprintf(&b, "- and %d more\n", n)
+	}
+	for _, p := range sum.Foreign {
+		fmt.Fprintf(&b, "- changed by somebody else during the run, which never wrote it; not touched: `%s`\n", p)
+	}
+	if n := sum.Kept.Foreign - len(sum.Foreign); n > 0 {
+		fmt.Fprintf(&b, "- and %d more\n", n)
 	}
 	if s.Review != nil && len(s.Review.Reasons) > 0 {
 		fmt.Fprintf(&b, "- the guardian's last word: %s: %s\n", s.Review.Word, strings.Join(s.Review.Reasons, "; "))
@@ -148,6 +153,11 @@ func (r *reporter) attempt(ctx context.Context, b *bytes.Buffer, a *run.Attempt,
 	if a.Validated != nil {
 		for _, rej := range a.Validated.Rejected {
 			fmt.Fprintf(b, "- refused by the gate `%s`: %s\n", rej.Gate, rej.Reason)
+		}
+	}
+	if a.Applied != nil {
+		for _, rej := range a.Applied.Refused {
+			fmt.Fprintf(b, "- refused by the gate `%s`: %s: %s\n", rej.Gate, rej.Reason, rej.Feedback)
 		}
 	}
 	if a.Proposed != nil && sum.Diff == nil {

@@ -28,10 +28,20 @@ func (r *restorer) handle(ctx context.Context, job bus.Job) (run.Answer, error) 
 	ans := &run.RollbackAnswer{}
 	err = locked(ctx, job, in.Dir, func() error {
 		rep, err := r.projects.of(job.Run, in.Dir).Restore(ctx, origin, r.store)
-		ans.Before, ans.After, ans.Restored, ans.Conflicts = rep.Before, rep.After, rep.Restored, rep.Conflicts
+		ans = proven(rep)
 		return err
 	})
 	return run.Answer{Rollback: ans}, err
+}
+
+// proven is what a restore proved; its lists may be longer than an event.
+func proven(r rollback.Report) *run.RollbackAnswer {
+	few := func(paths []string) []string { return run.CutList(paths, run.MaxPaths, run.MaxText) }
+	return &run.RollbackAnswer{
+		Before: r.Before, After: r.After,
+		Restored: few(r.Restored), Conflicts: few(r.Conflicts), Foreign: few(r.Foreign),
+		Counts: run.RollbackCounts{Restored: len(r.Restored), Conflicts: len(r.Conflicts), Foreign: len(r.Foreign)},
+	}
 }
 
 // Restore takes back what a run wrote to its folder, outside any ask: for a

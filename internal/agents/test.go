@@ -2,13 +2,10 @@ package agents
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"path"
-	"slices"
-	"strings"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"nexuscore.dev/nexus/internal/bus"
 	"nexuscore.dev/nexus/internal/rollback"
@@ -22,6 +19,9 @@ import (
 type tester struct {
 	store rollback.Blobs
 	stage stager
+	// turns bounds the suites that run at the same time in this process, over
+	// all asks: one for each processor.
+	turns *semaphore.Weighted
 }
 
 // Limits of one execution of the tests.
@@ -34,12 +34,15 @@ const (
 	// againBelow is how quick a baseline must be to be run a second time,
 	// which finds the tests that do not always say the same.
 	againBelow = 10 * time.Second
+	// stageTime is how long a step may take in which no test runs: to stage a
+	// tree, to remove it, to store what was found.
+	stageTime = 2 * time.Minute
 )
 
 func (t *tester) handle(ctx context.Context, job bus.Job) (run.Answer, error) {
 	in := job.Ask.Test
 	if in.Baseline == nil {
-		ans, err := t.baseline(ctx, in)
+		ans, err := t.baseline(ctx, job)
 		return run.Answer{Test: ans}, err
 	}
 	var plan testrun.Plan
@@ -50,22 +53,18 @@ func (t *tester) handle(ctx context.Context, job bus.Job) (run.Answer, error) {
 	if err := loadJSON(ctx, t.store, in.Baseline, &base); err != nil {
 		return run.Answer{}, err
 	}
-	ans := &run.TestAnswer{}
-	for _, c := range in.Candidates {
-		v, err := t.candidate(ctx, in, plan, base, c)
-		if err != nil {
-			return run.Answer{}, err
-		}
-		ans.Results = append(ans.Results, run.TestResult{Rank: c.Rank, Candidate: c.Hash, Verdict: v})
-		if v.Kind == run.VerdictPassed {
-			break // the first green one in rank order wins
-		}
+	results, err := t.candidates(ctx, job, suite{in: in, plan: plan, base: base})
+	if err != nil {
+		return run.Answer{}, err
 	}
+	ans := &run.TestAnswer{Results: results}
+	ans.Bound()
 	return run.Answer{Test: ans}, nil
 }
 
 // baseline runs the project as it is, twice when that is quick.
-func (t *tester) baseline(ctx context.Context, in *run.TestInput) (*run.TestAnswer, error) {
+func (t *tester) baseline(ctx context.Context, job bus.Job) (*run.TestAnswer, error) {
+	in := job.Ask.Test
 	plan, err := testrun.Find(ctx, in.Dir, in.Test)
 	switch {
 	case errors.Is(err, testrun.ErrNoTests), errors.Is(err, testrun.ErrNoInterpreter),
@@ -74,12 +73,17 @@ func (t *tester) baseline(ctx context.Context, in *run.TestInput) (*run.TestAnsw
 	case err != nil:
 		return nil, err
 	}
-	ev, out, m, err := t.execute(ctx, plan, in.Base, in)
+	job.Progress(suiteTimeout + stageTime) // another suite may have the turn
+	if err := t.turns.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer t.turns.Release(1)
+	ev, out, m, err := t.execute(ctx, job, plan, in.Base)
 	if err != nil {
 		return nil, err
 	}
 	if !ev.Weak && ev.Completed && ev.Seconds < againBelow.Seconds() {
-		second, _, _, err := t.execute(ctx, plan, in.Base, in)
+		second, _, _, err := t.execute(ctx, job, plan, in.Base)
 		if err != nil {
 			return nil, err
 		}
@@ -93,22 +97,17 @@ func (t *tester) baseline(ctx context.Context, in *run.TestInput) (*run.TestAnsw
 	if err != nil {
 		return nil, err
 	}
-	return &run.TestAnswer{Results: []run.TestResult{{Verdict: v}}, Protected: protected(m, ev), Plan: &ref}, nil
-}
-
-// candidate runs the tests of the base on the candidate's tree.
-func (t *tester) candidate(ctx context.Context, in *run.TestInput, plan testrun.Plan, base run.Evidence, c run.Candidate) (run.Verdict, error) {
-	if c.Tree == nil {
-		return run.Verdict{}, fmt.Errorf("candidate %d has no tree", c.Rank)
-	}
-	ev, out, _, err := t.execute(ctx, plan, *c.Tree, in)
+	guarded, err := keepProtected(ctx, t.store, protected(m, ev))
 	if err != nil {
-		return run.Verdict{}, err
+		return nil, err
 	}
-	return t.record(ctx, run.Judge(base, ev), ev, out)
+	return &run.TestAnswer{Results: []run.TestResult{{Verdict: v}}, Protected: guarded, Plan: &ref}, nil
 }
 
-func (t *tester) execute(ctx context.Context, plan testrun.Plan, tree run.Tree, in *run.TestInput) (ev run.Evidence, out []byte, m rollback.Manifest, err error) {
+// execute runs the suite on a staged copy of the tree. It tells of its
+// progress: how long the next step may take at most.
+func (t *tester) execute(ctx context.Context, job bus.Job, plan testrun.Plan, tree run.Tree) (ev run.Evidence, out []byte, m rollback.Manifest, err error) {
+	in := job.Ask.Test
 	share := func(most time.Duration, part float64) time.Duration {
 		return min(most, time.Duration(in.Seconds*part*float64(time.Second)))
 	}
@@ -116,11 +115,14 @@ func (t *tester) execute(ctx context.Context, plan testrun.Plan, tree run.Tree, 
 		Tree: tree.Hash, Timeout: share(suiteTimeout, suiteShare), TestTimeout: share(testTimeout, testShare),
 		Temp: t.stage.temp, Hidden: t.stage.hidden,
 	}
+	job.Progress(stageTime)
 	err = t.stage.with(ctx, tree, in.Dir, func(staged string, manifest rollback.Manifest) error {
 		m = manifest
+		job.Progress(opts.Timeout + stageTime)
 		ev, out, err = testrun.Run(ctx, plan, staged, opts)
 		return err
 	})
+	job.Progress(stageTime)
 	return ev, out, m, err
 }
 
@@ -133,57 +135,4 @@ func (t *tester) record(ctx context.Context, v run.Verdict, ev run.Evidence, out
 	v.Evidence = ref
 	v.Output, err = t.store.Put(ctx, out)
 	return v, err
-}
-
-// protected lists the files of the project that tests and runner consist of:
-// what the collected ids name, what is named like a test, and configuration.
-func protected(m rollback.Manifest, ev run.Evidence) []string {
-	files := map[string]bool{}
-	for _, id := range ev.Collected {
-		file, _, _ := strings.Cut(id, "::")
-		files[file] = true
-	}
-	var out []string
-	for _, e := range m.Entries {
-		if e.Type == rollback.TypeFile && (files[e.Path] || testName(e.Path)) {
-			out = append(out, e.Path)
-		}
-	}
-	return out
-}
-
-// testName reports whether the path is that of a test or of its runner's
-// configuration.
-func testName(p string) bool {
-	base := path.Base(p)
-	switch base {
-	case "conftest.py", "pytest.ini", "tox.ini", "noxfile.py":
-		return true
-	}
-	if ok, _ := path.Match("test_*.py", base); ok {
-		return true
-	}
-	if ok, _ := path.Match("*_test.*", base); ok {
-		return true
-	}
-	return slices.ContainsFunc(strings.Split(path.Dir(p), "/"), func(d string) bool { return d == "tests" || d == "test" })
-}
-
-func storeJSON(ctx context.Context, store rollback.Blobs, v any) (run.Ref, error) {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return run.Ref{}, err
-	}
-	return store.Put(ctx, data)
-}
-
-func loadJSON(ctx context.Context, store rollback.Blobs, ref *run.Ref, v any) error {
-	if ref == nil {
-		return errors.New("the ask names no artifact")
-	}
-	data, err := rollback.Read(ctx, store, ref.SHA256)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(data, v)
 }

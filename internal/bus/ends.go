@@ -39,7 +39,11 @@ func (b *Bus) attend(ctx context.Context, msg jetstream.Msg, job Job, end contex
 				return
 			case <-hints:
 				over = b.awaitEnd(ctx, job)
-			case <-t.C:
+			case now := <-t.C:
+				if job.pulse.stopped(now) {
+					end(errStalled)
+					return
+				}
 				if err := msg.InProgress(); err != nil {
 					job.Log.Debug().Err(err).Msg("heartbeat")
 				}

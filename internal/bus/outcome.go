@@ -35,7 +35,7 @@ func outcomeOf(w Worker, ans run.Answer, err error) wire.Outcome {
 	}
 	f := failure.Convert(err, string(w.Name))
 	out := &run.Failure{
-		Category: string(f.Category), Op: f.Op, Message: err.Error(), Status: f.Status,
+		Category: string(f.Category), Op: f.Op, Message: run.CutText(err.Error(), maxMessage), Status: f.Status,
 		RetryAfter: f.RetryAfter.Seconds(), Exhausted: f.Exhausted, Quota: f.QuotaReset.Seconds(),
 	}
 	var bad *BadInput
@@ -46,6 +46,10 @@ func outcomeOf(w Worker, ans run.Answer, err error) wire.Outcome {
 	}
 	return wire.Outcome{Failure: out}
 }
+
+// maxMessage is the most bytes of an error in an outcome: its category must
+// arrive whatever its text quotes.
+const maxMessage = 16 << 10
 
 // publishOutcome states a fact about ask n of a run. The message id makes a
 // repeated statement one.

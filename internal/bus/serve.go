@@ -104,6 +104,7 @@ func (d *desk) work(ctx context.Context, msg jetstream.Msg, job Job) error {
 	defer cancel()
 	jobCtx, end := context.WithCancelCause(jobCtx)
 	defer end(nil)
+	job.pulse = &pulse{}
 	stop := d.bus.attend(jobCtx, msg, job, end)
 	ans, err := d.protect(jobCtx, job)
 	stop()
@@ -114,6 +115,8 @@ func (d *desk) work(ctx context.Context, msg jetstream.Msg, job Job) error {
 		return ctx.Err()
 	case err != nil && errors.Is(cause, errCap):
 		err = failure.New(failure.Timeout, string(d.w.Name), fmt.Errorf("no answer within %s", d.w.Cap))
+	case err != nil && errors.Is(cause, errStalled):
+		err = failure.New(failure.Timeout, string(d.w.Name), errStalled)
 	}
 	if ctx.Err() != nil { // it is done in spite of the shutdown
 		c, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
@@ -135,6 +138,7 @@ var (
 	errNothing  = errors.New("bus: nothing is asked")
 	errCap      = errors.New("bus: the hard limit of an attempt")
 	errRunEnded = errors.New("bus: the run has ended")
+	errStalled  = errors.New("bus: the work made no progress")
 )
 
 // job decodes the ask; the ended event of a run is the ask of rollback.

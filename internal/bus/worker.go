@@ -24,7 +24,8 @@ type Worker struct {
 	// Cap is the hard limit of one attempt; default 15 minutes.
 	Cap time.Duration
 	// Handle answers one ask. It must stop when ctx ends: the process stops,
-	// the run has ended, or the cap is reached. It may be called again for
+	// the run has ended, the cap is reached, or the progress that it promised
+	// did not come (see Job.Progress). It may be called again for
 	// the same ask after a crash.
 	Handle func(ctx context.Context, job Job) (run.Answer, error)
 	// Close is called when the worker stops. Optional.
@@ -35,10 +36,21 @@ type Worker struct {
 type Job struct {
 	Run string
 	// N is the number of the ask.
-	N   int
-	Ask run.Ask
-	Log zerolog.Logger
-	bus *Bus
+	N     int
+	Ask   run.Ask
+	Log   zerolog.Logger
+	bus   *Bus
+	pulse *pulse
+}
+
+// Progress says that the work has moved on, and that it will say so again
+// within next. The heartbeat of an ask lasts until then: a handler that is
+// stuck loses the ask before its cap is reached. One that never calls it has
+// until its cap; so has a Job that came from no bus.
+func (j Job) Progress(next time.Duration) {
+	if j.pulse != nil {
+		j.pulse.extend(time.Now(), next)
+	}
 }
 
 // Pending reads the log again and reports whether the run still waits for

@@ -201,6 +201,44 @@ func TestCap(t *testing.T) {
 	require.Equal(t, run.Approved, b.finish(id).Ended.State)
 }
 
+// TestNoProgress: a handler that does not move on as it promised loses its ask
+// before its cap, and one that does keeps it.
+func TestNoProgress(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int32
+	w := worker(run.Test, func(ctx context.Context, j Job) (run.Answer, error) {
+		if calls.Add(1) > 1 {
+			for range 4 {
+				j.Progress(patience)
+			}
+			return answers()[run.Test](j.Ask), nil
+		}
+		j.Progress(time.Millisecond)
+		<-ctx.Done()
+		return run.Answer{}, ctx.Err()
+	})
+	b := start(t, setup{workers: healers(w), intake: hurried, tune: quick})
+	id := b.submit("k")
+	s := b.until(id, func(_ run.Event, s run.State) bool { return s.Failed != nil })
+	require.Equal(t, string(failure.Timeout), s.Failed.Failure.Category)
+	require.Contains(t, s.Failed.Failure.Message, "no progress")
+	require.Equal(t, run.Approved, b.finish(id).Ended.State)
+}
+
+func TestPulse(t *testing.T) {
+	t.Parallel()
+	var p pulse
+	now := time.Now()
+	require.False(t, p.stopped(now.Add(time.Hour)), "nothing was promised")
+	p.extend(now, time.Minute)
+	p.extend(now, time.Second)
+	require.False(t, p.stopped(now.Add(30*time.Second)), "the most patient one counts")
+	require.True(t, p.stopped(now.Add(2*time.Minute)))
+	p.extend(now.Add(2*time.Minute), time.Second)
+	require.False(t, p.stopped(now.Add(2*time.Minute)))
+	Job{}.Progress(time.Second)
+}
+
 // hurried lets tasks in whose delays are a thousandth.
 func hurried(tenant string, h wire.Heal) (run.Task, error) {
 	t, err := accept(tenant, h)
@@ -346,6 +384,17 @@ func TestLargeAnswer(t *testing.T) {
 	require.Contains(t, s.Ended.Reason, "the limit is")
 }
 
+// TestLargeError: a failure keeps its category, whatever its text quotes.
+func TestLargeError(t *testing.T) {
+	t.Parallel()
+	b := start(t, setup{workers: healers(worker(run.Debugger, func(context.Context, Job) (run.Answer, error) {
+		return run.Answer{}, failure.New(failure.PatchApply, "op", errors.New(strings.Repeat("é", maxOutcome)))
+	}))})
+	s := b.finish(b.submit("error"))
+	require.Equal(t, run.NeedsHumanReview, s.Ended.State)
+	require.Contains(t, s.Ended.Reason, "patch_apply")
+}
+
 // TestLargeEvent: an answer that is quoted in the next ask may make an event
 // that is larger than itself.
 func TestLargeEvent(t *testing.T) {
@@ -353,7 +402,7 @@ func TestLargeEvent(t *testing.T) {
 	b := start(t, setup{workers: healers(worker(run.Test, func(_ context.Context, j Job) (run.Answer, error) {
 		a := answers()[run.Test](j.Ask)
 		for range 8310 {
-			a.Test.Protected = append(a.Test.Protected, strings.Repeat("p", 60))
+			a.Test.Results[0].Verdict.Failed = append(a.Test.Results[0].Verdict.Failed, strings.Repeat("p", 60))
 		}
 		return a, nil
 	}))})

@@ -226,7 +226,14 @@ func planEdit(c run.Change, actual string, now found) (edit, bool, error) {
 	if e.From == e.To {
 		return e, true, nil
 	}
-	return e, now.SHA == c.Base || now.SHA == c.New, nil
+	return e, (now.SHA == c.Base || now.SHA == c.New) && knownMode(c, now.Mode), nil
+}
+
+// knownMode reports whether the permission bits are those of the base or of
+// the change: a user's chmod is an edit like any other.
+func knownMode(c run.Change, mode uint32) bool {
+	mode &= 0o777
+	return c.BaseMode == 0 || mode == c.BaseMode || mode == c.Mode
 }
 
 func newMode(c run.Change, now found) uint32 {

@@ -59,8 +59,8 @@ func problem(c run.Change) string {
 	if c.Path == ignoreFile {
 		return "the list of exclusions may not be changed"
 	}
-	if c.Mode > 0o777 {
-		return fmt.Sprintf("mode %o is more than permission bits", c.Mode)
+	if mode := max(c.Mode, c.BaseMode); mode > 0o777 {
+		return fmt.Sprintf("mode %o is more than permission bits", mode)
 	}
 	base, next := isSHA(c.Base), isSHA(c.New)
 	switch c.Op {
@@ -205,7 +205,7 @@ func Diff(base, next Manifest) ([]run.Change, error) {
 		a, hasA := base.Lookup(p)
 		b, hasB := next.Lookup(p)
 		fileA, fileB := hasA && a.Type == TypeFile, hasB && b.Type == TypeFile
-		c := run.Change{Path: p, Base: a.SHA256, New: b.SHA256, Mode: b.Mode}
+		c := run.Change{Path: p, Base: a.SHA256, New: b.SHA256, Mode: b.Mode, BaseMode: a.Mode}
 		switch {
 		case !fs.ValidPath(p), a.Type == TypeLink, b.Type == TypeLink, fileA && b.Type == TypeDir, fileB && a.Type == TypeDir:
 			return nil, unsafePath(p, "not a difference of files")
@@ -214,7 +214,7 @@ func Diff(base, next Manifest) ([]run.Change, error) {
 		case fileA:
 			c.Op = run.OpDelete
 		case fileB:
-			c.Op = run.OpCreate
+			c.Op, c.BaseMode = run.OpCreate, 0
 		default:
 			continue
 		}

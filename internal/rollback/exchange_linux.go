@@ -2,6 +2,8 @@ package rollback
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -32,4 +34,24 @@ func renameat2(dir *os.File, a, b string, flags uint) error {
 	default:
 		return &os.LinkError{Op: "renameat2", Old: a, New: b, Err: err}
 	}
+}
+
+// unnamed opens a new file of the folder that has no name: it is gone with the
+// process that does not give it one.
+func unnamed(dir *os.File) (*os.File, error) {
+	fd, err := unix.Openat(int(dir.Fd()), ".", unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, &fs.PathError{Op: "create", Path: ".", Err: err}
+	}
+	return os.NewFile(uintptr(fd), "unnamed"), nil
+}
+
+// giveName names a file of unnamed, and fails with fs.ErrExist when the name
+// is taken.
+func giveName(f, dir *os.File, name string) error {
+	self := fmt.Sprintf("/proc/self/fd/%d", f.Fd())
+	if err := unix.Linkat(unix.AT_FDCWD, self, int(dir.Fd()), name, unix.AT_SYMLINK_FOLLOW); err != nil {
+		return &os.LinkError{Op: "link", Old: self, New: name, Err: err}
+	}
+	return nil
 }

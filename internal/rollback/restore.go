@@ -14,9 +14,10 @@ import (
 
 // Report is what Restore did and proved.
 type Report struct {
-	// Before is the tree hash of the base, After that of the project on the
-	// disk when Restore was done. They are equal unless Conflicts or Foreign
-	// say why not.
+	// Base is the tree hash of the base. Before is that of the project on the
+	// disk when Restore began, empty when it could not be read; After that of
+	// the end. Base and After are equal unless Conflicts or Foreign say why not.
+	Base   string `json:"base"`
 	Before string `json:"before"`
 	After  string `json:"after"`
 	// Restored lists the paths that this call changed.
@@ -30,7 +31,7 @@ type Report struct {
 }
 
 // Proven reports whether the project holds the base byte for byte.
-func (r Report) Proven() bool { return r.Before == r.After }
+func (r Report) Proven() bool { return r.Base == r.After }
 
 // Restore takes everything back that Apply wrote for this run: every
 // journalled path holds its content of base again, files and folders that the
@@ -42,9 +43,14 @@ func (r Report) Proven() bool { return r.Before == r.After }
 // touched, KindUnproven that some path could not be restored; the report then
 // says how far it came.
 func (p Project) Restore(ctx context.Context, base Manifest, blobs Blobs) (report Report, err error) {
-	report.Before = base.Hash()
+	report.Base = base.Hash()
 	if err := p.check(); err != nil {
 		return report, err
+	}
+	// A folder that cannot be listed now may still be put right, and the proof
+	// at the end says what is wrong with it.
+	if now, err := p.look(ctx); err == nil {
+		report.Before = now.Hash()
 	}
 	h, err := readHistory(p.Journal)
 	if err != nil {
@@ -60,8 +66,7 @@ func (p Project) Restore(ctx context.Context, base Manifest, blobs Blobs) (repor
 
 // prove scans the whole project and explains every difference from the base.
 func (p Project) prove(ctx context.Context, base Manifest, h history, report *Report) error {
-	unlimited := Limits{Files: math.MaxInt, Bytes: math.MaxInt64, FileBytes: math.MaxInt64}
-	after, err := scan(ctx, p.Dir, scanOptions{limits: unlimited, tolerant: true})
+	after, err := p.look(ctx)
 	if err != nil {
 		return err
 	}
@@ -81,6 +86,12 @@ func (p Project) prove(ctx context.Context, base Manifest, h history, report *Re
 		return &Error{Kind: KindUnproven, Paths: wrong, Detail: "do not hold the base after the restore"}
 	}
 	return nil
+}
+
+// look scans the project whatever the user made of it.
+func (p Project) look(ctx context.Context) (Manifest, error) {
+	unlimited := Limits{Files: math.MaxInt, Bytes: math.MaxInt64, FileBytes: math.MaxInt64}
+	return scan(ctx, p.Dir, scanOptions{limits: unlimited, tolerant: true})
 }
 
 func (p Project) takeBack(ctx context.Context, base Manifest, blobs Blobs, report *Report) (err error) {

@@ -98,7 +98,7 @@ func readNames(dir *os.Root) ([]string, error) {
 }
 
 func (w *walk) entry(ctx context.Context, dir *os.Root, p, base string) error {
-	if builtin(base) {
+	if builtin(base) || p == reportTemp || p == ReportName && ownReport(dir) {
 		return nil
 	}
 	info, err := dir.Lstat(base)
@@ -137,6 +137,16 @@ func (w *walk) entry(ctx context.Context, dir *os.Root, p, base string) error {
 		return w.descend(ctx, dir, n, base)
 	}
 	return nil
+}
+
+// ownReport reports whether the file at the top is the report of a run.
+func ownReport(dir *os.Root) bool {
+	top, err := dir.Open(".")
+	if err != nil {
+		return false
+	}
+	defer func() { _ = top.Close() }() // opened for reading only
+	return isReport(top)
 }
 
 func (w *walk) descend(ctx context.Context, dir *os.Root, n node, base string) error {

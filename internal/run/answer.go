@@ -120,9 +120,19 @@ func foldApplied(s State, ans ApplyAnswer) State {
 	return s.edit(func(a *Attempt) {
 		a.Applied = &ans
 		if len(ans.Drift) == 0 && len(kept) == 0 {
-			a.finish(StatusGateFail, "nothing was applied")
+			why := "nothing was applied"
+			if len(ans.Refused) > 0 {
+				why = ans.Refused[0].Reason
+			}
+			a.finish(StatusGateFail, why)
 		}
 	})
+}
+
+// passedGates reports whether a candidate of the attempt could be tested.
+func (a *Attempt) passedGates() bool {
+	refused := a.Applied != nil && len(a.Applied.Candidates) == 0 && len(a.Applied.Refused) > 0
+	return a.Validated != nil && len(a.Validated.Accepted) > 0 && !refused
 }
 
 // Gates whose refusal means that a source has nothing new to say.
@@ -220,13 +230,14 @@ func nextBase(a *Attempt) (*Candidate, *Verdict) {
 }
 
 // harm orders failed candidates: tests that came to an end first, then no
-// newly red test, then fewest red, then lowest rank.
+// newly red test, then fewest red, then lowest rank. A test that is gone
+// counts as newly red: nothing says that it would pass.
 func harm(c *Candidate, v *Verdict) []int {
 	cut, broke := 0, 0
 	if v.Kind != VerdictFailed {
 		cut = 1
 	}
-	if v.Counts.Broken+v.Counts.Missing > 0 {
+	if v.Counts.Broken+v.Counts.New+v.Counts.Missing > 0 {
 		broke = 1
 	}
 	return []int{cut, broke, v.Counts.Failed + v.Counts.Missing, c.Rank}

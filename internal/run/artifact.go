@@ -38,6 +38,8 @@ type Change struct {
 	New string `json:"new,omitempty"`
 	// Mode holds the permission bits after the change.
 	Mode uint32 `json:"mode,omitempty"`
+	// BaseMode holds those before, 0 when they are not known.
+	BaseMode uint32 `json:"base_mode,omitempty"`
 }
 
 // Candidate is a decoded, gated set of changes. Its Hash is what the test

@@ -85,7 +85,8 @@ func attempt(s State) []Command {
 		return ask(Ask{Worker: Validate, Validate: in})
 	case a.Applied == nil:
 		return ask(Ask{Worker: Apply, Apply: &ApplyInput{
-			Dir: s.Task.Dir, Origin: *s.Origin, Base: s.Base, Candidates: a.Validated.Accepted, InPlace: s.Task.InPlace,
+			Dir: s.Task.Dir, Origin: *s.Origin, Base: s.Base, Candidates: a.Validated.Accepted,
+			Protected: s.Protected, InPlace: s.Task.InPlace,
 		}})
 	case len(a.Applied.Drift) > 0:
 		return end(s, NeedsHumanReview, fmt.Sprintf("somebody else changed %v during the run", a.Applied.Drift))
@@ -142,7 +143,7 @@ func exhausted(s State, src Source) string {
 			return "its list of fixes was tried"
 		case a.Status == StatusASTFail:
 			streak++
-		case a.Validated != nil && len(a.Validated.Accepted) > 0:
+		case a.passedGates():
 			streak = 0
 		}
 		if streak >= s.Task.Limits.ASTFails {
@@ -190,11 +191,15 @@ func secondsLeft(s State) float64 { return max(s.deadline().Sub(s.At).Seconds(),
 func refusals(s State, n int) []Rejection {
 	var out []Rejection
 	for i := min(n-1, len(s.Attempts)) - 1; i >= 0; i-- {
-		v := s.Attempts[i].Validated
-		if v == nil || len(v.Accepted) > 0 {
+		a := &s.Attempts[i]
+		if a.Validated == nil || a.passedGates() {
 			break
 		}
-		out = append(slices.Clone(v.Rejected), out...)
+		rejected := slices.Clone(a.Validated.Rejected)
+		if a.Applied != nil {
+			rejected = append(rejected, a.Applied.Refused...)
+		}
+		out = append(rejected, out...)
 	}
 	return out[max(len(out)-maxProposals, 0):]
 }
@@ -320,7 +325,7 @@ func end(s State, st Terminal, reason string) []Command {
 }
 
 func ending(s State, st Terminal, reason string, dead *DeadLetter) Ended {
-	return Ended{State: st, Reason: reason, Dead: dead, Rollback: &RollbackInput{
+	return Ended{State: st, Reason: cutText(reason, maxMessage), Dead: dead, Rollback: &RollbackInput{
 		Dir: s.Task.Dir, Home: s.Task.Home, Origin: s.Origin, InPlace: s.Task.InPlace,
 	}}
 }
@@ -335,7 +340,7 @@ func settling(s State) []Command {
 	case s.RolledBack != nil:
 		return []Command{restored(s, *s.RolledBack)}
 	case s.GaveUp:
-		return []Command{Settled{State: s.Ended.State, Reason: "rollback: nobody on the folder's host took the run back within " + rollbackTime.String()}}
+		return []Command{unproven("nobody on the folder's host took the run back within " + rollbackTime.String())}
 	case s.Failed == nil:
 		return nil
 	}
@@ -345,20 +350,25 @@ func settling(s State) []Command {
 	case d.again:
 		return nil
 	}
-	return []Command{Settled{State: s.Ended.State, Reason: "rollback: " + s.Failed.Failure.Message}}
+	return []Command{unproven(s.Failed.Failure.Message)}
 }
 
+// unproven settles a run whose folder nobody can vouch for.
+func unproven(why string) Settled { return Settled{State: Failed, Reason: "rollback: " + why} }
+
 func restored(s State, r RollbackAnswer) Settled {
-	out := Settled{State: s.Ended.State, Proven: true, Before: r.Before, After: r.After, Conflicts: r.Conflicts}
 	if r.After == "" && s.Origin != nil {
-		out.Proven, out.Reason = false, "rollback: the tree could not be read back"
+		return unproven("the tree could not be read back")
 	}
-	return out
+	return Settled{
+		State: s.Ended.State, Proven: true, Before: r.Before, After: r.After,
+		Conflicts: r.Conflicts, Foreign: r.Foreign, Counts: r.Counts,
+	}
 }
 
 func proof(d *DeliverAnswer) Settled {
 	if d == nil {
-		return Settled{State: Approved, Reason: "no delivery is recorded"}
+		return Settled{State: Failed, Reason: "no delivery is recorded"}
 	}
 	return Settled{State: Approved, Proven: true, Before: d.Before, After: d.After}
 }

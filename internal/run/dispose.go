@@ -90,7 +90,7 @@ func disposed(s State) []Command {
 	if d.dead {
 		dead = &DeadLetter{Category: f.Failure.Category, Worker: f.Ask.Worker, Ask: f.N, Reason: f.Failure.Message}
 	}
-	reason := fmt.Sprintf("%s: %s (%s)", f.Ask.Name(), f.Failure.Message, d.reason)
+	reason := fmt.Sprintf("%s: %s (%s)", f.Ask.Name(), cutText(f.Failure.Message, maxMessage/2), d.reason)
 	return []Command{ending(s, d.state, reason, dead)}
 }
 

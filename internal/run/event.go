@@ -96,15 +96,21 @@ type Ended struct {
 // Settled carries the proof: the tree hash when the run began to roll back,
 // or before delivery, and the tree hash at the end.
 type Settled struct {
+	// State is that of the end, but ERROR when Proven is false: a folder that
+	// nobody can vouch for is a fault of the run, not a question of review.
 	State Terminal `json:"state"`
 	// Proven is false when the tree could not be read or restored.
 	Proven bool   `json:"proven"`
 	Before string `json:"before"`
 	After  string `json:"after"`
 	// Conflicts lists paths that somebody else changed meanwhile; they were
-	// kept and their base was saved beside the run.
-	Conflicts []string `json:"conflicts,omitempty"`
-	Reason    string   `json:"reason,omitempty"`
+	// kept and their base was saved beside the run. Foreign lists those that
+	// somebody else changed and the run never wrote. Both are cut to MaxPaths,
+	// Counts has their lengths.
+	Conflicts []string       `json:"conflicts,omitempty"`
+	Foreign   []string       `json:"foreign,omitempty"`
+	Counts    RollbackCounts `json:"counts"`
+	Reason    string         `json:"reason,omitempty"`
 }
 
 // Closed is the last event of a run.

@@ -69,8 +69,8 @@ const (
 	VerdictInfrastructure VerdictKind = "infrastructure"
 )
 
-// Verdict is a judged execution. Lists of ids are cut to MaxIDs; Counts holds
-// their true lengths.
+// Verdict is a judged execution. Lists of ids are cut to MaxIDs and MaxText;
+// Counts holds their true lengths.
 type Verdict struct {
 	Kind   VerdictKind `json:"kind"`
 	Reason string      `json:"reason,omitempty"`
@@ -105,8 +105,6 @@ type Counts struct {
 	Fixed   int `json:"fixed,omitempty"`
 	Broken  int `json:"broken,omitempty"`
 	Missing int `json:"missing,omitempty"`
+	// New counts the ids that are red now and were not on the base.
+	New int `json:"new,omitempty"`
 }
-
-// MaxIDs is the most test ids that a Verdict lists, so that an event stays
-// far below the 64 KiB above which everything is an artifact.
-const MaxIDs = 50

@@ -108,9 +108,10 @@ type TestInput struct {
 // TestAnswer holds a verdict for each candidate, or one for the baseline.
 type TestAnswer struct {
 	Results []TestResult `json:"results"`
-	// Protected lists the test and configuration files that no candidate may
-	// touch. It and Plan are set by the baseline.
-	Protected []string `json:"protected,omitempty"`
+	// Protected names the list of test and configuration files that no
+	// candidate may touch, as a JSON array in an artifact: a project may have
+	// thousands. It and Plan are set by the baseline.
+	Protected *Ref `json:"protected,omitempty"`
 	// Plan says how the tests are run, as an artifact.
 	Plan *Ref `json:"plan,omitempty"`
 }
@@ -136,7 +137,7 @@ type DebugInput struct {
 	Evidence  Verdict  `json:"evidence"`
 	Baseline  Verdict  `json:"baseline"`
 	Targets   []string `json:"targets,omitempty"`
-	Protected []string `json:"protected,omitempty"`
+	Protected *Ref     `json:"protected,omitempty"`
 	// Rejected are the gates' refusals since a candidate last passed them,
 	// newest last, beside the evidence.
 	Rejected []Rejection `json:"rejected,omitempty"`
@@ -174,7 +175,7 @@ type ValidateInput struct {
 	Origin    *Tree      `json:"origin,omitempty"`
 	Proposals []Proposal `json:"proposals"`
 	Targets   []string   `json:"targets,omitempty"`
-	Protected []string   `json:"protected,omitempty"`
+	Protected *Ref       `json:"protected,omitempty"`
 	Tried     []string   `json:"tried,omitempty"`
 }
 
@@ -192,6 +193,7 @@ type ApplyInput struct {
 	Origin     Tree        `json:"origin"`
 	Base       Tree        `json:"base"`
 	Candidates []Candidate `json:"candidates"`
+	Protected  *Ref        `json:"protected,omitempty"`
 	// InPlace writes the first candidate to Dir as well.
 	InPlace bool `json:"in_place,omitempty"`
 }
@@ -200,6 +202,9 @@ type ApplyInput struct {
 // now say what differs from Origin.
 type ApplyAnswer struct {
 	Candidates []Candidate `json:"candidates"`
+	// Refused are the candidates that may not be written: a path of theirs
+	// leaves the project, has several names, or is protected.
+	Refused []Rejection `json:"refused,omitempty"`
 	// Drift lists paths that somebody else changed; nothing was written.
 	Drift []string `json:"drift,omitempty"`
 }
@@ -211,7 +216,7 @@ type ReviewInput struct {
 	Verdict   Verdict   `json:"verdict"`
 	Baseline  Verdict   `json:"baseline"`
 	Targets   []string  `json:"targets,omitempty"`
-	Protected []string  `json:"protected,omitempty"`
+	Protected *Ref      `json:"protected,omitempty"`
 }
 
 // ReviewWord is a reviewer's decision.
@@ -266,12 +271,28 @@ type RollbackInput struct {
 	InPlace bool   `json:"in_place,omitempty"`
 }
 
-// RollbackAnswer is the proof of a restore, read back from the disk.
+// RollbackAnswer is the proof of a restore, read back from the disk. Its lists
+// are cut to MaxPaths; Counts holds their true lengths.
 type RollbackAnswer struct {
-	Before    string   `json:"before"`
-	After     string   `json:"after"`
-	Restored  []string `json:"restored,omitempty"`
+	// Before is the tree hash when the rollback began, empty when the folder
+	// could not be read then; After is that of the end.
+	Before   string   `json:"before"`
+	After    string   `json:"after"`
+	Restored []string `json:"restored,omitempty"`
+	// Conflicts lists paths that the run wrote and somebody else changed
+	// meanwhile; they were kept.
 	Conflicts []string `json:"conflicts,omitempty"`
+	// Foreign lists paths that differ from the snapshot though the run never
+	// wrote them; they were not touched.
+	Foreign []string       `json:"foreign,omitempty"`
+	Counts  RollbackCounts `json:"counts"`
+}
+
+// RollbackCounts holds how many paths each list of a rollback had.
+type RollbackCounts struct {
+	Restored  int `json:"restored,omitempty"`
+	Conflicts int `json:"conflicts,omitempty"`
+	Foreign   int `json:"foreign,omitempty"`
 }
 
 // ReportInput asks for the review item and its report.

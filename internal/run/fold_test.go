@@ -186,6 +186,7 @@ func TestTheNextBase(t *testing.T) {
 		"fewest red":                {[3]run.Counts{{Failed: 3}, {Failed: 2}, {Failed: 4}}, "tree-B"},
 		"lowest rank":               {[3]run.Counts{{Failed: 2}, {Failed: 2}, {Failed: 2}}, "tree-A"},
 		"nothing newly red":         {[3]run.Counts{{Failed: 1, Broken: 1}, {Failed: 4}, {Failed: 5}}, "tree-B"},
+		"a new test is red":         {[3]run.Counts{{Failed: 1, New: 1}, {Failed: 4}, {Failed: 5}}, "tree-B"},
 		"nothing missing":           {[3]run.Counts{{Failed: 1, Missing: 9}, {Failed: 1, Broken: 1}, {Failed: 5}}, "tree-C"},
 		"missing counts as red":     {[3]run.Counts{{Failed: 1, Missing: 9}, {Failed: 2, Missing: 2}, {Failed: 3, Broken: 3}}, "tree-C"},
 		"missing counts as red too": {[3]run.Counts{{Failed: 1, Missing: 9}, {Failed: 2, Missing: 2}, {Failed: 5, Broken: 3}}, "tree-B"},

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -23,6 +24,7 @@ func HashChanges(changes []Change) string {
 		writeField(h, c.Base)
 		writeField(h, c.New)
 		writeUint(h, uint64(c.Mode))
+		writeUint(h, uint64(c.BaseMode))
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
@@ -33,7 +35,7 @@ func compareChanges(a, b Change) int {
 			return n
 		}
 	}
-	return int(int64(a.Mode) - int64(b.Mode))
+	return cmp.Or(cmp.Compare(a.Mode, b.Mode), cmp.Compare(a.BaseMode, b.BaseMode))
 }
 
 func writeField(h hash.Hash, s string) {

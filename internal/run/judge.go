@@ -27,7 +27,7 @@ func Judge(base, got Evidence) Verdict {
 	c := compare(base, got)
 	c.fill(&v)
 	v.Kind, v.Reason = decide(base, got, c)
-	return v.cut()
+	return v.cut(MaxIDs, MaxText)
 }
 
 // JudgeBase says what the baseline proves: VerdictPassed when nothing is red,
@@ -38,9 +38,9 @@ func JudgeBase(base Evidence) Verdict {
 	v.Flaky = sortedUnique(base.Flaky)
 	c := compare(Evidence{Flaky: base.Flaky}, base)
 	c.fill(&v)
-	v.Fixed, v.Broken, v.Missing = nil, nil, nil
+	v.Fixed, v.Broken, v.Missing, v.Counts.New = nil, nil, nil, 0
 	v.Kind, v.Reason = decideBase(base, c)
-	return v.cut()
+	return v.cut(MaxIDs, MaxText)
 }
 
 // FlakyIDs lists the ids whose outcome differs between two executions of the
@@ -85,6 +85,8 @@ func red(o Outcome) bool {
 type comparison struct {
 	failed, fixed, broken, missing []string
 	passed, skipped                int
+	// fresh counts the ids that are red now and were not on the base.
+	fresh int
 	// reds counts the ids that are red now, unreported those that were
 	// collected now and not reported.
 	reds       int
@@ -117,7 +119,32 @@ func compare(base, got Evidence) comparison {
 	c.failed, c.fixed = sortedUnique(c.failed), sortedUnique(c.fixed)
 	c.broken, c.missing = sortedUnique(c.broken), sortedUnique(c.missing)
 	c.unreported = sortedUnique(c.unreported)
+	c.fresh = newlyRed(base, got, flaky)
 	return c
+}
+
+// newlyRed counts the tests that are red now and were not on the base. A base
+// that was cut short says nothing about a test that it does not report, and
+// the tests of a file that could not be collected there were red with it.
+func newlyRed(base, got Evidence, flaky map[string]bool) int {
+	collected := setOf(base.Collected)
+	var lost []string
+	for id, o := range base.Outcomes {
+		if red(o) && !collected[id] {
+			lost = append(lost, id)
+		}
+	}
+	n := 0
+	for id, o := range got.Outcomes {
+		was, known := base.Outcomes[id]
+		switch {
+		case !red(o), flaky[id], known && red(was), !known && !base.Completed:
+		case !known && slices.ContainsFunc(lost, func(file string) bool { return inFile(file, id) }):
+		default:
+			n++
+		}
+	}
+	return n
 }
 
 // againstBase looks at every id that the base knew, and at those it did not.
@@ -227,7 +254,7 @@ func (c comparison) fill(v *Verdict) {
 	v.Failed, v.Fixed, v.Broken, v.Missing = c.failed, c.fixed, c.broken, c.missing
 	v.Counts = Counts{
 		Passed: c.passed, Skipped: c.skipped, Failed: len(c.failed),
-		Fixed: len(c.fixed), Broken: len(c.broken), Missing: len(c.missing),
+		Fixed: len(c.fixed), Broken: len(c.broken), Missing: len(c.missing), New: c.fresh,
 	}
 }
 
@@ -374,16 +401,6 @@ func decideWeak(base, got Evidence) (VerdictKind, string) {
 	default:
 		return VerdictPassed, "by exit status alone"
 	}
-}
-
-// cut bounds the lists; the counts keep their lengths.
-func (v Verdict) cut() Verdict {
-	for _, list := range []*[]string{&v.Failed, &v.Fixed, &v.Broken, &v.Missing, &v.Flaky} {
-		if len(*list) > MaxIDs {
-			*list = slices.Clone((*list)[:MaxIDs])
-		}
-	}
-	return v
 }
 
 func plural(n int, one, many string) string {

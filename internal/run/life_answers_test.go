@@ -49,7 +49,7 @@ func (l *life) verdict(tree string, green int) run.Verdict {
 }
 
 func (l *life) tested(in run.TestInput) *run.TestAnswer {
-	out := &run.TestAnswer{Protected: []string{"test_calc.py"}}
+	out := &run.TestAnswer{Protected: &run.Ref{SHA256: "protected"}}
 	if in.Baseline == nil {
 		if !l.chance("empty", 2) {
 			out.Results = []run.TestResult{{Verdict: l.verdict(in.Base.Hash, 8)}}
@@ -125,6 +125,11 @@ func (l *life) applied(in run.ApplyInput) *run.ApplyAnswer {
 		}
 		c.Hash = l.lie(c.Hash, "")
 		out.Candidates = append(out.Candidates, c)
+	}
+	if l.chance("refused", 5) {
+		out.Candidates, out.Refused = nil, []run.Rejection{{
+			Gate: "paths", Reason: "unsafe", Feedback: "elsewhere", Status: one(l, "refusal", run.StatusGateFail, "odd", ""),
+		}}
 	}
 	if l.chance("none applied", 3) {
 		out.Candidates = nil

@@ -21,8 +21,9 @@ type State struct {
 	// Origin is the project as it was; nil until the snapshot was taken.
 	Origin *Tree
 	// Baseline is the verdict on Origin.
-	Baseline  *Verdict
-	Protected []string
+	Baseline *Verdict
+	// Protected names the list of files that no candidate may touch.
+	Protected *Ref
 	// Plan says how the tests are run, as the baseline found out.
 	Plan *Ref
 	// Base is the tree that the next attempt changes, and Evidence the

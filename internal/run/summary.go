@@ -23,6 +23,10 @@ type Summary struct {
 	// Proven is false while the final tree has not been read from the disk.
 	Proven    bool     `json:"proven"`
 	Conflicts []string `json:"conflicts,omitempty"`
+	// Foreign are paths that somebody else changed during the run and the run
+	// never wrote. Both lists are cut to MaxPaths; Kept has their lengths.
+	Foreign []string       `json:"foreign,omitempty"`
+	Kept    RollbackCounts `json:"kept"`
 	// Level is the isolation of the newest test run.
 	Level   string  `json:"level,omitempty"`
 	Calls   int     `json:"model_calls"`
@@ -79,7 +83,9 @@ func Summarise(s State) Summary {
 		out.Report = s.Report.Path
 	}
 	if t := s.Settled; t != nil {
-		out.FinalTree, out.Proven, out.Conflicts = t.After, t.Proven, t.Conflicts
+		out.State, out.Exit = t.State, t.State.Exit()
+		out.FinalTree, out.Proven = t.After, t.Proven
+		out.Conflicts, out.Foreign, out.Kept = t.Conflicts, t.Foreign, t.Counts
 		if t.Reason != "" {
 			out.Reason += "; " + t.Reason
 		}
@@ -92,6 +98,9 @@ func (a *Attempt) summary() AttemptSummary {
 	if a.Validated != nil && len(a.Validated.Accepted) == 0 && len(a.Validated.Rejected) > 0 {
 		r := a.Validated.Rejected[0]
 		out.Gate, out.Reason, out.Candidate = r.Gate, r.Reason, r.Hash
+	}
+	if a.Applied != nil && len(a.Applied.Candidates) == 0 && len(a.Applied.Refused) > 0 {
+		out.Gate = a.Applied.Refused[0].Gate
 	}
 	c := a.counts()
 	if c == nil {

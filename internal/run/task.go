@@ -117,6 +117,13 @@ func (l Limits) Validate() error {
 	return nil
 }
 
+// Sizes in bytes of what every ask of a run repeats.
+const (
+	maxTargets = 32 << 10
+	maxTest    = 16 << 10
+	maxPath    = 4 << 10 // PATH_MAX of Linux
+)
+
 // minEvents leaves room for a whole run without a retry.
 const minEvents = 50
 
@@ -134,6 +141,10 @@ func (t Task) Validate() error {
 		return errors.New("dir holds a NUL")
 	case t.Dir == "/":
 		return errors.New("dir must not be the root of the file system")
+	case len(t.Dir) > maxPath:
+		return fmt.Errorf("dir has %d bytes, at most %d", len(t.Dir), maxPath)
+	case len(t.Test) > maxTest:
+		return fmt.Errorf("the test command has %d bytes, at most %d", len(t.Test), maxTest)
 	case len(t.Sources) == 0:
 		return errors.New("no source of candidates")
 	case !t.Deliver.valid():
@@ -144,7 +155,11 @@ func (t Task) Validate() error {
 			return fmt.Errorf("unknown source %q: model or engine", s)
 		}
 	}
+	size := 0
 	for _, p := range t.Targets {
+		if size += len(p); size > maxTargets {
+			return fmt.Errorf("the targets have more than %d bytes: name folders", maxTargets)
+		}
 		if !filepath.IsLocal(p) {
 			return fmt.Errorf("target %q leaves the folder", p)
 		}

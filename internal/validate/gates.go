@@ -146,7 +146,7 @@ func (c *check) build() {
 	for _, f := range c.files {
 		ch := run.Change{Path: f.Path, Op: run.Op(f.Op), Mode: c.mode(f.Edit)}
 		if f.Op != patch.OpCreate {
-			ch.Base = sum(f.Old)
+			ch.Base, ch.BaseMode = sum(f.Old), c.in.Base.Mode(f.Path)
 		}
 		if f.Op != patch.OpDelete {
 			ch.New = sum(f.New)

@@ -167,13 +167,16 @@ func lives() map[string]life {
 	calls := 7
 	return map[string]life{
 		"approved": {task: task(func(t *run.Task) { t.Limits.ModelCalls, t.Report = &calls, true })},
-		"sent-back": {task: task(func(t *run.Task) { t.Deliver, t.Targets = run.DeliverPatch, []string{"calc.py"} }), events: map[run.Worker][]run.Fact{
+		"sent-back": {task: task(func(t *run.Task) { t.Deliver, t.Targets, t.Limits.DebugAttempts = run.DeliverPatch, []string{"calc.py"}, 5 }), events: map[run.Worker][]run.Fact{
 			run.Debugger: {
 				fail(run.Failure{Category: "rate_limit", Op: "llm: ask", Message: "slow down", RetryAfter: 2, Status: 429, Calls: 1}),
 				fail(run.Failure{Category: "connection", Message: "reset", Status: 500}),
 			},
 			run.Validate: {{Answer: &run.Answer{Validate: &run.ValidateAnswer{Rejected: []run.Rejection{{
 				Gate: "prose", Reason: "a sentence", Feedback: "Code only.", Status: run.StatusASTFail, Hash: "x",
+			}}}}}},
+			run.Apply: {{Answer: &run.Answer{Apply: &run.ApplyAnswer{Refused: []run.Rejection{{
+				Gate: "paths", Reason: "unsafe", Feedback: "It has several names.", Status: run.StatusGateFail, Hash: "y",
 			}}}}}},
 			run.Guardian: {reject},
 		}},
@@ -184,6 +187,7 @@ func lives() map[string]life {
 			run.Deliver:  {order(run.OrderCancel), fail(run.Failure{Category: "patch_apply", Message: "no"})},
 			run.Rollback: {fail(run.Failure{Category: "sandbox", Message: "busy"}), {Answer: &run.Answer{Rollback: &run.RollbackAnswer{
 				Before: "tree-x", After: "tree-y", Restored: []string{"calc.py"}, Conflicts: []string{"other.py"},
+				Foreign: []string{"mine.txt"}, Counts: run.RollbackCounts{Restored: 1, Conflicts: 1, Foreign: 1},
 			}}}},
 		}},
 		"error": {task: task(nil), events: map[run.Worker][]run.Fact{
@@ -206,7 +210,7 @@ func work(ask run.Ask) *run.Answer {
 		return &run.Answer{Snapshot: &run.SnapshotAnswer{Tree: runtest.Tree("origin")}}
 	case ask.Test != nil && ask.Test.Baseline == nil:
 		return &run.Answer{Test: &run.TestAnswer{
-			Results: []run.TestResult{{Verdict: runtest.Verdict(run.VerdictFailed, ask.Test.Base.Hash, 2)}}, Protected: []string{"test_calc.py"},
+			Results: []run.TestResult{{Verdict: runtest.Verdict(run.VerdictFailed, ask.Test.Base.Hash, 2)}}, Protected: &run.Ref{SHA256: "protected", Size: 16},
 		}}
 	case ask.Test != nil:
 		c := ask.Test.Candidates[0]
