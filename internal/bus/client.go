@@ -51,62 +51,6 @@ func (b *Bus) Order(ctx context.Context, id string, o run.Order) error {
 // ErrLost says that the owner of the bus is gone.
 var ErrLost = errors.New("bus: the process that runs the bus has ended")
 
-// Follow calls do with each event of a run once, from the first on, with the
-// state after it, until do answers false, ctx ends, or the bus is gone
-// (ErrLost).
-func (b *Bus) Follow(ctx context.Context, id string, do func(run.Event, run.State) bool) error {
-	err := b.follow(ctx, id, do)
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil:
-		return ctx.Err()
-	}
-	return b.orLost(fmt.Errorf("bus: follow %s: %w", id, err))
-}
-
-// followIdle is how long the server keeps what it holds for a follower that
-// is gone.
-const followIdle = 30 * time.Second
-
-func (b *Bus) follow(ctx context.Context, id string, do func(run.Event, run.State) bool) error {
-	cons, err := b.js.OrderedConsumer(ctx, streamRuns, jetstream.OrderedConsumerConfig{
-		FilterSubjects: []string{wire.RunFilter(id)}, InactiveThreshold: followIdle,
-	})
-	if err != nil {
-		return err
-	}
-	it, err := cons.Messages(jetstream.PullExpiry(b.tune.pullExpiry), jetstream.PullHeartbeat(b.tune.pullBeat))
-	if err != nil {
-		return err
-	}
-	defer b.unfollow(cons)
-	defer it.Stop()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(ctx, it.Stop)() // also cuts the making of a new consumer after a gap
-	defer b.onLost(cancel)()
-	for s := (run.State{ID: id}); ; {
-		msg, err := it.Next(jetstream.NextContext(ctx))
-		if err != nil {
-			return err
-		}
-		e, err := decodeEvent(msg.Subject(), msg.Data())
-		if err != nil {
-			return err
-		}
-		if e.N <= s.N {
-			continue // seen before a gap made the client begin anew
-		}
-		if s, err = run.Fold(s, e); err != nil {
-			return err
-		}
-		if !do(e, s) {
-			return nil
-		}
-	}
-}
-
 // onLost calls do when the connection is gone, until the returned function is
 // called.
 func (b *Bus) onLost(do func()) (stop func()) {
@@ -119,14 +63,6 @@ func (b *Bus) onLost(do func()) (stop func()) {
 		}
 	}()
 	return func() { close(done) }
-}
-
-// unfollow frees what the server holds for a follower.
-func (b *Bus) unfollow(cons jetstream.Consumer) {
-	name := cons.CachedInfo().Name
-	if err := b.nc.Publish("$JS.API.CONSUMER.DELETE."+streamRuns+"."+name, nil); err != nil {
-		b.log.Debug().Err(err).Str("consumer", name).Msg("unfollow")
-	}
 }
 
 // orLost is ErrLost when the connection is gone for good, else err.

@@ -132,7 +132,11 @@ func (c *Conductor) task(ctx context.Context, msg jetstream.Msg) error {
 	}
 	id := wire.RunID(tenant, key...)
 	return c.dispatch(ctx, id, work{msg, func(ctx context.Context, l *lane) error {
-		return l.open(ctx, id, msg, func() (run.Task, error) { return c.cfg.Intake(tenant, got.Heal) })
+		err := l.open(ctx, id, msg, func() (run.Task, error) { return c.cfg.Intake(tenant, got.Heal) })
+		if hopeless(err) {
+			return c.bus.unfit(ctx, msg, id, 0, err)
+		}
+		return err
 	}})
 }
 
@@ -183,8 +187,11 @@ func (c *Conductor) timer(ctx context.Context, msg jetstream.Msg) error {
 func (c *Conductor) fact(ctx context.Context, id string, msg jetstream.Msg, f run.Fact) error {
 	return c.dispatch(ctx, id, work{msg, func(ctx context.Context, l *lane) error {
 		err := l.advance(ctx, id, &f)
-		if errors.Is(err, errUnknownRun) {
+		switch {
+		case errors.Is(err, errUnknownRun):
 			return l.stray(msg, f, err)
+		case hopeless(err):
+			return c.bus.unfit(ctx, msg, id, f.Ask, err)
 		}
 		return err
 	}})

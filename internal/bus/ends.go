@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"nexuscore.dev/nexus/internal/run"
@@ -29,7 +28,8 @@ func (b *Bus) attend(ctx context.Context, msg jetstream.Msg, job Job, end contex
 			return
 		case <-time.After(min(attendAfter, b.tune.heartbeat)):
 		}
-		hints, stop := b.hearEnd(job)
+		// The log has the last word, and without hints the heartbeat finds out.
+		hints, stop := b.hear(wire.NameOf(job.Run, run.Ended{}.Name()))
 		defer stop()
 		t := time.NewTicker(b.tune.heartbeat)
 		defer t.Stop()
@@ -55,23 +55,6 @@ func (b *Bus) attend(ctx context.Context, msg jetstream.Msg, job Job, end contex
 	return func() { cancel(); wg.Wait() }
 }
 
-// hearEnd hears that the job's run ends. That is a hint: the event is not
-// stored yet, and may never be, when two conductors race. The log has the
-// last word, and without hints the heartbeat finds out.
-func (b *Bus) hearEnd(j Job) (hints <-chan *nats.Msg, stop func()) {
-	c := make(chan *nats.Msg, 8)
-	sub, err := b.nc.ChanSubscribe(wire.NameOf(j.Run, run.Ended{}.Name()), c)
-	if err != nil {
-		j.Log.Debug().Err(err).Msg("end of the run")
-		return c, func() {}
-	}
-	return c, func() {
-		if err := sub.Unsubscribe(); err != nil {
-			j.Log.Debug().Err(err).Msg("end of the run")
-		}
-	}
-}
-
 // hasEnded reports whether the log holds the end of the job's run. The asks
 // of the closing phase come after it.
 func (b *Bus) hasEnded(ctx context.Context, j Job) bool {
@@ -90,17 +73,17 @@ func (b *Bus) hasEnded(ctx context.Context, j Job) bool {
 	return err == nil && j.N < addr.N
 }
 
-// endLooks is how often the log is looked at after a hint, each time after
-// twice as long as before; later the heartbeat looks.
+// hintLooks is how often the log is looked at after a hint, each time after
+// twice as long as before; later a heartbeat looks.
 const (
-	endLooks = 9
-	endPause = time.Millisecond
+	hintLooks = 9
+	hintPause = time.Millisecond
 )
 
 // awaitEnd looks until an announced end is in the log.
 func (b *Bus) awaitEnd(ctx context.Context, j Job) bool {
-	pause := endPause
-	for range endLooks {
+	pause := hintPause
+	for range hintLooks {
 		if b.hasEnded(ctx, j) {
 			return true
 		}

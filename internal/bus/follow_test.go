@@ -45,30 +45,20 @@ func TestFollowEndsWithTheServer(t *testing.T) {
 	require.ErrorIs(t, err, ErrLost)
 }
 
-// TestFollowOutlivesAGap takes the server's consumer away in the middle: every
+// TestFollowWithoutHints: a follower that hears nothing looks for itself; every
 // event comes once and in order.
-func TestFollowOutlivesAGap(t *testing.T) {
+func TestFollowWithoutHints(t *testing.T) {
 	t.Parallel()
-	ctx := t.Context()
 	next := make(chan struct{})
-	b := start(t, setup{workers: healers(worker(run.Test, func(ctx context.Context, j Job) (run.Answer, error) {
-		select {
-		case <-next:
-		case <-ctx.Done():
-		}
-		return answers()[run.Test](j.Ask), ctx.Err()
-	}))})
+	b := start(t, setup{workers: healers(worker(run.Test, gated(next)))})
 	id := b.submit("k")
-	c := b.attach()
+	deaf := b.connect("guardian") // its user may hear the end of runs alone
 	events, done := make(chan int, 100), make(chan error, 1)
 	go func() {
-		done <- c.Follow(ctx, id, func(e run.Event, s run.State) bool { events <- e.N; return !s.Closed })
+		done <- deaf.Follow(t.Context(), id, func(e run.Event, s run.State) bool { events <- e.N; return !s.Closed })
 	}()
 	for n := 1; n <= 3; n++ {
 		require.Equal(t, n, recv(t, events))
-	}
-	for range 2 {
-		b.dropFollowers()
 	}
 	next <- struct{}{}
 	next <- struct{}{}
@@ -77,20 +67,58 @@ func TestFollowOutlivesAGap(t *testing.T) {
 		require.Equal(t, n, recv(t, events))
 	}
 	require.Empty(t, events)
+	require.ErrorContains(t, deaf.nc.LastError(), "permissions violation")
 }
 
-// dropFollowers deletes the consumers of all followers once there is one.
-func (b *bench) dropFollowers() {
-	b.tb.Helper()
-	require.Eventually(b.tb, func() bool {
-		dropped := false
-		for _, name := range b.followers() {
-			dropped = b.core.js.DeleteConsumer(context.Background(), streamRuns, name) == nil
+// gated answers as the test worker of an approved run, once for each value.
+func gated(next <-chan struct{}) func(context.Context, Job) (run.Answer, error) {
+	return func(ctx context.Context, j Job) (run.Answer, error) {
+		select {
+		case <-next:
+		case <-ctx.Done():
 		}
-		return dropped
-	}, patience, 5*time.Millisecond)
+		return answers()[run.Test](j.Ask), ctx.Err()
+	}
 }
 
+// TestFollowHearsAtOnce: hints make a follower see an event without waiting
+// for its own look.
+func TestFollowHearsAtOnce(t *testing.T) {
+	t.Parallel()
+	next := make(chan struct{})
+	b := start(t, setup{workers: healers(worker(run.Test, gated(next)))})
+	id := b.submit("k")
+	c := b.connect(RoleLocal)
+	c.tune.pullBeat = time.Hour
+	seen, done := make(chan int, 100), make(chan error, 1)
+	go func() {
+		done <- c.Follow(t.Context(), id, func(e run.Event, s run.State) bool { seen <- e.N; return !s.Closed })
+	}()
+	next <- struct{}{}
+	next <- struct{}{}
+	require.NoError(t, recv(t, done), "without a hint the next look is an hour away")
+	require.Len(t, seen, len(approvedLog))
+}
+
+// TestFollowLeavesConsumersAlone: a client of role local follows, and cannot
+// take a worker's consumer away or change it.
+func TestFollowLeavesConsumersAlone(t *testing.T) {
+	t.Parallel()
+	got := make(chan Job, 1)
+	b := start(t, setup{workers: healers(worker(run.Test, stuck(got)))})
+	id := b.submit("k")
+	recv(t, got)
+	c := b.attach()
+	require.NoError(t, c.Follow(t.Context(), id, func(_ run.Event, s run.State) bool { return s.N < 2 }))
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	require.Error(t, c.js.DeleteConsumer(ctx, streamRuns, "worker-test-"+home))
+	_, err := b.core.js.Consumer(t.Context(), streamRuns, "worker-test-"+home)
+	require.NoError(t, err)
+	require.Empty(t, b.followers())
+}
+
+// followers lists the consumers that are no worker's.
 func (b *bench) followers() []string {
 	b.tb.Helper()
 	s, err := b.core.stream(context.Background(), streamRuns)
@@ -121,7 +149,7 @@ func TestFollowStops(t *testing.T) {
 	n := 0
 	require.NoError(t, c.Follow(t.Context(), id, func(run.Event, run.State) bool { n++; return n < 2 }))
 	require.Equal(t, 2, n)
-	require.Eventually(t, func() bool { return len(b.followers()) == 0 }, patience, 5*time.Millisecond)
+	require.Empty(t, b.followers())
 	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	require.ErrorIs(t, c.Follow(short, wire.RunID("no", "such"), nil), context.DeadlineExceeded)

@@ -151,6 +151,9 @@ func (l *lane) load(ctx context.Context, id string) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := log.known(); err != nil {
+		return nil, fmt.Errorf("bus: log of %s: %w", id, err)
+	}
 	s, err := log.State()
 	if err != nil {
 		return nil, fmt.Errorf("bus: log of %s: %w", id, err)

@@ -33,6 +33,17 @@ type Log struct {
 // State folds the log.
 func (l Log) State() (run.State, error) { return run.FoldAll(l.Run, l.Events) }
 
+// known fails with wire.ErrNewer when a newer version has decided about the
+// run: whoever goes on with it must know that version.
+func (l Log) known() error {
+	for _, e := range l.Events {
+		if e.Decider > run.Decider {
+			return fmt.Errorf("%w (event %d by decider %d, this one is %d)", wire.ErrNewer, e.N, e.Decider, run.Decider)
+		}
+	}
+	return nil
+}
+
 // ReadLog reads all events of a run. An unreadable event is an error: a log
 // with a hole must never be taken for a shorter one.
 func (b *Bus) ReadLog(ctx context.Context, id string) (Log, error) {
@@ -134,7 +145,7 @@ type largeError struct{ size, limit int }
 
 // Error implements error.
 func (e *largeError) Error() string {
-	return fmt.Sprintf("the answer leads to an event of %d bytes, the limit is %d", e.size, e.limit)
+	return fmt.Sprintf("this leads to an event of %d bytes, the limit is %d", e.size, e.limit)
 }
 
 // headRoom is kept for the headers of a message.

@@ -58,6 +58,9 @@ func (b *Bus) publishOutcome(ctx context.Context, by, id string, n int, o wire.O
 	if err != nil {
 		return err
 	}
+	if len(body) > maxOutcome && o.Order != nil {
+		return fmt.Errorf("bus: the order has %d bytes, the limit is %d", len(body), maxOutcome)
+	}
 	if len(body) > maxOutcome {
 		f := &run.Failure{Category: string(failure.Unexpected), Op: by, Message: fmt.Sprintf("the answer has %d bytes, the limit is %d", len(body), maxOutcome)}
 		if body, err = wire.EncodeOutcome(wire.Outcome{Failure: f}); err != nil {

@@ -27,7 +27,12 @@ var errCut = errors.New("bus: the read was cut short")
 // read that times out ends like a complete one, and a full buffer drops
 // messages, so what the server says is left is held against what came.
 func (b *Bus) each(ctx context.Context, stream, subject string, do func(*jetstream.RawStreamMsg) error) error {
-	for from := uint64(1); from > 0; {
+	return b.eachFrom(ctx, stream, subject, 1, do)
+}
+
+// eachFrom is each from a sequence of the stream on.
+func (b *Bus) eachFrom(ctx context.Context, stream, subject string, from uint64, do func(*jetstream.RawStreamMsg) error) error {
+	for from > 0 {
 		next, err := b.readFrom(ctx, stream, subject, from, do)
 		if err != nil {
 			return err

@@ -44,7 +44,10 @@ func (d *desk) serve(ctx context.Context, msg jetstream.Msg) error {
 		return msg.Ack()
 	}
 	if err != nil {
-		return d.bus.poison(ctx, msg, job.Run, job.N, err)
+		if known := wire.Known(msg.Data()); known != nil {
+			err = known
+		}
+		return d.bus.unfit(ctx, msg, job.Run, job.N, err)
 	}
 	try := 0
 	if d.had(meta) {
@@ -152,6 +155,9 @@ func (d *desk) job(msg jetstream.Msg) (Job, error) {
 	ev, err := wire.DecodeEvent(addr, msg.Data())
 	if err != nil {
 		return j, err
+	}
+	if ev.Decider > run.Decider {
+		return j, wire.ErrNewer
 	}
 	switch c := ev.Command.(type) {
 	case run.Ask:

@@ -47,7 +47,8 @@ const (
 const (
 	roleCore = "core"
 	// RoleLocal is the user of the owner's later commands and of other local
-	// clients: it may publish tasks and orders and read.
+	// clients: it may publish tasks and orders and read. It has no consumers,
+	// for names of consumers cannot be kept apart by permissions.
 	RoleLocal = "local"
 )
 
@@ -159,7 +160,6 @@ func permissions(role string) *server.Permissions {
 	read := []string{
 		"$JS.API.INFO", "$JS.API.STREAM.INFO.*", "$JS.API.STREAM.NAMES", "$JS.API.STREAM.LIST",
 		"$JS.API.DIRECT.GET.>", "$JS.API.STREAM.MSG.GET.*", "$JS.API.CONSUMER.INFO.RUNS.*",
-		"$JS.API.CONSUMER.MSG.NEXT.RUNS.*",
 	}
 	switch role {
 	case roleCore:
@@ -167,13 +167,11 @@ func permissions(role string) *server.Permissions {
 		p.Publish.Deny = []string{TimerFires}
 		return p
 	case RoleLocal:
-		return allow(append(read,
-			"$JS.API.CONSUMER.CREATE.RUNS.>", "$JS.API.CONSUMER.DELETE.RUNS.*", // a follower's own
-			"$JS.API.STREAM.MSG.DELETE."+streamDead,
+		return allow(append(read, "$JS.API.STREAM.MSG.DELETE."+streamDead,
 			"nexus.task.local.*", "nexus.outcome.operator.*.0"), []string{"nexus.>"})
 	}
 	return allow(append(read,
-		"$JS.ACK.RUNS.>", "$O.ARTIFACTS.>", "$JS.API.STREAM.PURGE.OBJ_ARTIFACTS",
+		"$JS.API.CONSUMER.MSG.NEXT.RUNS.*", "$JS.ACK.RUNS.>", "$O.ARTIFACTS.>", "$JS.API.STREAM.PURGE.OBJ_ARTIFACTS",
 		"nexus.outcome."+role+".>", "nexus.dead.poison.>", "nexus.tried."+role+".>"), []string{"nexus.run.ended.*.*"})
 }
 

@@ -171,6 +171,9 @@ func TestRoles(t *testing.T) {
 				"nexus.run.opened." + id + ".1", "nexus.agent.debugger." + id + ".2", "nexus.timer." + id + ".deadline",
 				"nexus.later." + id + ".deadline", "nexus.dead.poison." + id + ".4", "$O.ARTIFACTS.C.x", "$JS.ACK.RUNS.worker-test-here.1.1.1.1.1",
 				"$JS.API.STREAM.DELETE.RUNS", "$JS.API.CONSUMER.MSG.NEXT.TASKS.conductor", "$JS.API.CONSUMER.RESET.RUNS.worker-test-here",
+				"$JS.API.CONSUMER.DELETE.RUNS.worker-test-here", "$JS.API.CONSUMER.CREATE.RUNS.worker-test-here", "$JS.API.CONSUMER.CREATE.RUNS",
+				"$JS.API.CONSUMER.DURABLE.CREATE.RUNS.worker-test-here", "$JS.API.CONSUMER.MSG.NEXT.RUNS.worker-test-here",
+				"$JS.API.CONSUMER.PAUSE.RUNS.worker-test-here", "$JS.API.CONSUMER.UNPIN.RUNS.worker-test-here",
 			},
 		},
 	} {

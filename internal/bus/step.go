@@ -45,11 +45,12 @@ func (l *lane) step(ctx context.Context, id string, e *entry, fact *run.Fact) er
 	return l.arm(ctx, id, e)
 }
 
-// record appends the fact with the first command that follows from it. An
-// answer that leads to an event larger than the bus takes is a failure.
+// record appends the fact with the first command that follows from it. What a
+// worker says becomes a failure when it leads to an event larger than the bus
+// takes; an order like that is refused.
 func (l *lane) record(ctx context.Context, id string, e *entry, f run.Fact) error {
 	err := l.append(ctx, id, e, consequence(e.state, f))
-	if large := (*largeError)(nil); errors.As(err, &large) && f.Answer != nil {
+	if large := (*largeError)(nil); errors.As(err, &large) && f.Ask > 0 {
 		f.Answer, f.Failure = nil, &run.Failure{Category: string(failure.Unexpected), Op: string(f.By), Message: large.Error()}
 		err = l.append(ctx, id, e, consequence(e.state, f))
 	}

@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"nexuscore.dev/nexus/internal/fault"
+	"nexuscore.dev/nexus/internal/wire"
 )
 
 // An ask that kills its worker each time would be delivered for ever. The
@@ -20,13 +20,9 @@ import (
 // somebody may have had in hand before writes down that it begins, and takes
 // that back when it stops in an orderly way. The first try costs nothing.
 
-// triedSpace holds the number of tries of each such ask, the newest counts.
-const triedSpace = "nexus.tried.*.*.*"
+func triedSubject(j Job) string { return wire.TriedSubject(string(j.Ask.Worker), j.Run, j.N) }
 
-func triedSubject(j Job) string {
-	return "nexus.tried." + string(j.Ask.Worker) + "." + j.Run + "." + strconv.Itoa(j.N)
-}
-
+// tried is the number of tries of an ask; the newest counts.
 type tried struct {
 	Tries int `json:"tries"`
 }

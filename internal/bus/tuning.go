@@ -22,6 +22,10 @@ type tuning struct {
 	// maxTries is how often an ask may be begun again after its worker was
 	// lost with it in hand.
 	maxTries int
+	// maxNewer is how often a message of a newer version is handed back, each
+	// time for newerRest; ten minutes are enough to bring a newer worker up.
+	maxNewer  int
+	newerRest time.Duration
 	// fullFor is how long an answer about the space left is believed.
 	fullFor time.Duration
 	// hook hears of each publish, before and after it; for tests that break
@@ -40,5 +44,6 @@ func tuned() tuning {
 	return tuning{
 		ackWait: 15 * time.Second, heartbeat: 4 * time.Second, retryDelay: time.Second,
 		pullExpiry: 5 * time.Second, pullBeat: time.Second, maxDeliver: 200, maxTries: 5, fullFor: 3 * time.Second,
+		maxNewer: 60, newerRest: 10 * time.Second,
 	}
 }

@@ -24,6 +24,22 @@ type eventBody struct {
 // ErrMalformed is wrapped by every error about a body that cannot be read.
 var ErrMalformed = errors.New("wire: malformed message")
 
+// ErrNewer says that a newer version wrote the message: what it means is not
+// known here.
+var ErrNewer = errors.New("wire: written by a newer nexus")
+
+// Known fails with ErrNewer when the body of an event names a decider that is
+// newer than this program's. A body that cannot be read is left to DecodeEvent.
+func Known(body []byte) error {
+	var b struct {
+		Decider int `json:"decider"`
+	}
+	if err := json.Unmarshal(body, &b); err == nil && b.Decider > run.Decider {
+		return fmt.Errorf("%w (decider %d, this one knows %d)", ErrNewer, b.Decider, run.Decider)
+	}
+	return nil
+}
+
 // EncodeEvent is the body of an event.
 func EncodeEvent(e run.Event) ([]byte, error) {
 	b := eventBody{Decider: e.Decider, Fact: e.Fact}

@@ -21,6 +21,8 @@ const (
 	DeadSpace    = "nexus.dead.*.*.*"
 	LaterSpace   = "nexus.later.*.*"
 	TimerSpace   = "nexus.timer.*.*"
+	// TriedSpace holds how often an ask was begun again.
+	TriedSpace = "nexus.tried.*.*.*"
 )
 
 // RunSpaces are the subjects of the RUNS stream: nexus.<area>.<name>.<run>.<n>.
@@ -140,6 +142,12 @@ func ParseTask(subject string) (tenant, kind string, err error) {
 // that belongs to no run has the run "none" and its stream sequence as n.
 func DeadSubject(category, runID string, n uint64) string {
 	return fmt.Sprintf("nexus.dead.%s.%s.%d", category, runID, n)
+}
+
+// TriedSubject is where worker w writes down that it begins ask n of a run
+// again.
+func TriedSubject(w, runID string, n int) string {
+	return fmt.Sprintf("nexus.tried.%s.%s.%d", w, runID, n)
 }
 
 // LaterSubject holds the schedule of a timer, TimerSubject is where it

@@ -56,6 +56,7 @@ func TestOtherSubjects(t *testing.T) {
 	require.Equal(t, []string{runID, "retry"}, []string{id, name})
 	require.True(t, matches(wire.TimerSpace, wire.TimerSubject(runID, run.TimerRetry)))
 	require.True(t, matches(wire.LaterSpace, wire.LaterSubject(runID, run.TimerRetry)))
+	require.True(t, matches(wire.TriedSpace, wire.TriedSubject("test", runID, 3)))
 	require.True(t, matches(wire.DeadSpace, wire.DeadSubject("poison", "none", 17)))
 }
 
