@@ -18,6 +18,7 @@ import (
 
 	"nexuscore.dev/nexus/internal/bus"
 	"nexuscore.dev/nexus/internal/gateway"
+	"nexuscore.dev/nexus/internal/node"
 )
 
 const description = `Serves the HTTP API of a running bus until Ctrl-C: POST /v1/tasks, GET /v1/runs, and what
@@ -131,7 +132,7 @@ func (c *cli) connect(ctx context.Context, log zerolog.Logger) (*bus.Bus, error)
 	if url != "" {
 		return bus.Connect(ctx, url, "nexus-gateway", log)
 	}
-	dir, err := stateDir(state)
+	dir, err := node.StatePath(state)
 	if err != nil {
 		return nil, err
 	}
@@ -147,20 +148,6 @@ func (c *cli) connect(ctx context.Context, log zerolog.Logger) (*bus.Bus, error)
 		return nil, fmt.Errorf("process %d, which ran the bus on %s, does not answer (start 'nexus up' again): %w", owner.PID, dir, err)
 	}
 	return b, nil
-}
-
-func stateDir(given string) (string, error) {
-	if given != "" {
-		return filepath.Abs(given)
-	}
-	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "nexus"), nil
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", errors.New("no home folder: name the state folder with --state")
-	}
-	return filepath.Join(home, ".local", "state", "nexus"), nil
 }
 
 // folders makes the roots absolute and refuses what is no folder.

@@ -2,7 +2,6 @@ package agents
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -114,14 +113,5 @@ func (d *deliverer) patch(ctx context.Context, job bus.Job) (string, error) {
 		return "", fmt.Errorf("deliver: %w", err)
 	}
 	fault.Point("agents.deliver.patched")
-	return file, syncDir(d.patches)
-}
-
-// syncDir makes the names of a folder durable.
-func syncDir(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
+	return file, rollback.SyncFolders(d.patches)
 }

@@ -86,7 +86,7 @@ func (g *guardian) paths(ctx context.Context, in *run.ReviewInput) (string, erro
 		return p + " is protected: tests and runner configuration stay as they were", nil
 	}
 	for _, ch := range in.Candidate.Changes {
-		if ch.Op == run.OpCreate && testName(ch.Path) && !slices.Contains(in.Targets, ch.Path) {
+		if ch.Op == run.OpCreate && ProtectedName(ch.Path) && !slices.Contains(in.Targets, ch.Path) {
 			return ch.Path + " is a new test or configuration of the runner, and none of the targets", nil
 		}
 		if len(in.Targets) > 0 && !slices.ContainsFunc(in.Targets, func(t string) bool { return within(t, ch.Path) }) {

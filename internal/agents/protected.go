@@ -77,16 +77,16 @@ func protected(m rollback.Manifest, ev run.Evidence) []string {
 	}
 	var out []string
 	for _, e := range m.Entries {
-		if e.Type == rollback.TypeFile && (files[e.Path] || testName(e.Path)) {
+		if e.Type == rollback.TypeFile && (files[e.Path] || ProtectedName(e.Path)) {
 			out = append(out, e.Path)
 		}
 	}
 	return out
 }
 
-// testName reports whether the path is that of a test or of its runner's
+// ProtectedName reports whether the path is that of a test or of its runner's
 // configuration.
-func testName(p string) bool {
+func ProtectedName(p string) bool {
 	base := path.Base(p)
 	switch base {
 	case "conftest.py", "pytest.ini", "tox.ini", "noxfile.py":

@@ -45,7 +45,7 @@ func (r *reporter) handle(ctx context.Context, job bus.Job) (run.Answer, error) 
 	if err := renameio.WriteFile(path, text, 0o600); err != nil {
 		return run.Answer{}, fmt.Errorf("report: %w", err)
 	}
-	if err := syncDir(r.dir); err != nil {
+	if err := rollback.SyncFolders(r.dir); err != nil {
 		return run.Answer{}, fmt.Errorf("report: %w", err)
 	}
 	fault.Point("agents.reported")

@@ -3,6 +3,7 @@ package agents
 import (
 	"context"
 	"errors"
+	"os"
 
 	"nexuscore.dev/nexus/internal/bus"
 	"nexuscore.dev/nexus/internal/rollback"
@@ -42,6 +43,23 @@ func proven(r rollback.Report) *run.RollbackAnswer {
 		Restored: few(r.Restored), Conflicts: few(r.Conflicts), Foreign: few(r.Foreign),
 		Counts: run.RollbackCounts{Restored: len(r.Restored), Conflicts: len(r.Conflicts), Foreign: len(r.Foreign)},
 	}
+}
+
+// Undo takes back what a run wrote to its folder by its journal alone: for a
+// run whose log is gone. journal is the file; one that is missing means that
+// the run wrote nothing.
+func Undo(ctx context.Context, state, runID, dir string, store rollback.Blobs) (rep rollback.Report, journal string, err error) {
+	p := projects{state: state}.of(runID, dir)
+	if _, err := os.Stat(p.Journal); errors.Is(err, os.ErrNotExist) {
+		return rep, p.Journal, nil
+	}
+	unlock, err := rollback.Lock(dir)
+	if err != nil {
+		return rep, p.Journal, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	rep, err = p.Undo(ctx, store)
+	return rep, p.Journal, err
 }
 
 // Restore takes back what a run wrote to its folder, outside any ask: for a

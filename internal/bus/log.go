@@ -206,7 +206,7 @@ func (b *Bus) Runs(ctx context.Context) (map[string]bool, error) {
 	return out, nil
 }
 
-// FindRun completes an id from its first characters.
+// FindRun completes an id from its first characters. It fails with *IDError.
 func (b *Bus) FindRun(ctx context.Context, prefix string) (string, error) {
 	all, err := b.Runs(ctx)
 	if err != nil {
@@ -219,17 +219,35 @@ func (b *Bus) FindRun(ctx context.Context, prefix string) (string, error) {
 	for _, id := range others {
 		all[id] = true
 	}
-	var found []string
-	for id := range all {
+	return CompleteID(all, prefix)
+}
+
+// IDError says that the beginning of an id does not name one run.
+type IDError struct {
+	Prefix string
+	// Runs is how many ids begin so.
+	Runs int
+}
+
+// Error implements error.
+func (e *IDError) Error() string {
+	if e.Runs == 0 {
+		return fmt.Sprintf("no run %q; see 'nexus run ls'", e.Prefix)
+	}
+	return fmt.Sprintf("%q names %d runs; give more characters", e.Prefix, e.Runs)
+}
+
+// CompleteID returns the one run whose id begins with prefix, or *IDError.
+func CompleteID(runs map[string]bool, prefix string) (string, error) {
+	found, n := "", 0
+	for id := range runs {
 		if strings.HasPrefix(id, prefix) {
-			found = append(found, id)
+			found = id
+			n++
 		}
 	}
-	switch len(found) {
-	case 0:
-		return "", fmt.Errorf("no run %q; see 'nexus run ls'", prefix)
-	case 1:
-		return found[0], nil
+	if n != 1 {
+		return "", &IDError{prefix, n}
 	}
-	return "", fmt.Errorf("%q names %d runs; give more characters", prefix, len(found))
+	return found, nil
 }

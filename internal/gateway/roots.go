@@ -1,44 +1,23 @@
 package gateway
 
 import (
-	"errors"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
+
+	"nexuscore.dev/nexus/internal/rollback"
 )
 
-// allowed refuses a folder that lies below none of the roots, whole path
-// elements compared and links followed on both sides.
+// allowed refuses a folder that lies below none of the roots.
 func (s *Server) allowed(dir string) error {
-	dir = filepath.Clean(dir)
-	target, err := resolve(dir)
-	if err != nil {
-		p := refuse(http.StatusForbidden, nameOutside, "%s can't be followed to a folder", dir)
+	ok, err := rollback.Below(s.cfg.Roots, dir)
+	switch {
+	case ok:
+		return nil
+	case err != nil:
+		p := refuse(http.StatusForbidden, nameOutside, "%s can't be followed to a folder", filepath.Clean(dir))
 		p.cause = err
 		return p
 	}
-	for _, root := range s.cfg.Roots {
-		if root, err = resolve(root); err != nil {
-			return internal(err)
-		}
-		if rel, err := filepath.Rel(root, target); err == nil && filepath.IsLocal(rel) {
-			return nil
-		}
-	}
-	return refuse(http.StatusForbidden, nameOutside, "%s lies below none of the allowed folders %s", dir, strings.Join(s.cfg.Roots, ", "))
-}
-
-// resolve follows the links of path. What does not exist has none; whether a
-// folder must exist is for the run to find out, perhaps on another host.
-func resolve(path string) (string, error) {
-	target, err := filepath.EvalSymlinks(path)
-	if err == nil || !errors.Is(err, os.ErrNotExist) || path == filepath.Dir(path) {
-		return target, err
-	}
-	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
-		return "", errors.Join(errors.New("a link that leads nowhere: "+path), err)
-	}
-	up, err := resolve(filepath.Dir(path))
-	return filepath.Join(up, filepath.Base(path)), err
+	return refuse(http.StatusForbidden, nameOutside, "%s lies below none of the allowed folders %s", filepath.Clean(dir), strings.Join(s.cfg.Roots, ", "))
 }

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"net/http"
 	"regexp"
-	"strings"
 	"time"
 
+	"nexuscore.dev/nexus/internal/bus"
 	"nexuscore.dev/nexus/internal/run"
 	"nexuscore.dev/nexus/internal/wire"
 )
@@ -118,19 +118,15 @@ func (s *Server) complete(ctx context.Context, prefix string) (string, error) {
 	if err != nil {
 		return "", busError(err)
 	}
-	var found []string
-	for id := range all {
-		if strings.HasPrefix(id, prefix) {
-			found = append(found, id)
-		}
+	id, err := bus.CompleteID(all, prefix)
+	var wrong *bus.IDError
+	switch {
+	case err == nil:
+		return id, nil
+	case errors.As(err, &wrong) && wrong.Runs > 1:
+		return "", refuse(http.StatusNotFound, nameNotFound, "%s begins the ids of %d runs; give more characters", prefix, wrong.Runs)
 	}
-	switch len(found) {
-	case 0:
-		return "", refuse(http.StatusNotFound, nameNotFound, "there is no run %s", prefix)
-	case 1:
-		return found[0], nil
-	}
-	return "", refuse(http.StatusNotFound, nameNotFound, "%s begins the ids of %d runs; give more characters", prefix, len(found))
+	return "", refuse(http.StatusNotFound, nameNotFound, "there is no run %s", prefix)
 }
 
 // cancelRun orders a run to stop. Its folder is restored before it settles.

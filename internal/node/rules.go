@@ -1,10 +1,15 @@
 package node
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
+	"nexuscore.dev/nexus/internal/agents"
+	"nexuscore.dev/nexus/internal/patch"
+	"nexuscore.dev/nexus/internal/rollback"
 	"nexuscore.dev/nexus/internal/run"
 	"nexuscore.dev/nexus/internal/wire"
 )
@@ -56,43 +61,52 @@ func (r Rules) Admit(tenant string, h wire.Heal) (run.Task, error) {
 		return t, fmt.Errorf("this bus serves the host %q only, not %q: leave home out", r.Home, t.Home)
 	case r.State != "" && Apart(r.State, t.Dir) != nil:
 		return t, Apart(r.State, t.Dir)
-	case !r.allowed(t.Dir):
-		return t, fmt.Errorf("%s lies below none of the allowed folders %s", t.Dir, strings.Join(r.Roots, ", "))
 	}
-	return t, t.Validate()
+	if err := r.allowed(t.Dir); err != nil {
+		return t, err
+	}
+	if err := t.Validate(); err != nil {
+		return t, err
+	}
+	return t, r.targets(t)
 }
 
 // Apart refuses a state folder that lies in the project or holds it: a run
 // would take its own log for a part of the project.
 func Apart(state, dir string) error {
-	if under(state, dir) || under(dir, state) {
+	if rollback.Within(state, dir) || rollback.Within(dir, state) {
 		return fmt.Errorf("the state folder %s and the project %s lie in one another: name another folder with --state", state, dir)
 	}
 	return nil
 }
 
-// under reports whether dir is root or lies below it.
-func under(root, dir string) bool {
-	rel, err := filepath.Rel(root, dir)
-	return err == nil && filepath.IsLocal(rel)
+// allowed refuses a folder that lies below none of the roots.
+func (r Rules) allowed(dir string) error {
+	if len(r.Roots) == 0 {
+		return nil
+	}
+	ok, err := rollback.Below(r.Roots, dir)
+	if err == nil && !ok {
+		err = fmt.Errorf("%s lies below none of the allowed folders %s", dir, strings.Join(r.Roots, ", "))
+	}
+	return err
 }
 
-// allowed compares whole path elements, with links followed on both sides.
-func (r Rules) allowed(dir string) bool {
-	if len(r.Roots) == 0 {
-		return true
-	}
-	resolved, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		resolved = dir
-	}
-	for _, root := range r.Roots {
-		if r, err := filepath.EvalSymlinks(root); err == nil {
-			root = r
+// targets refuses a path that no candidate could change: nobody should wait
+// for a whole run to hear that.
+func (r Rules) targets(t run.Task) error {
+	for _, p := range t.Targets {
+		switch err := patch.CheckPath(p); {
+		case err != nil:
+			return fmt.Errorf("target %s: %w", p, err)
+		case agents.ProtectedName(p):
+			return fmt.Errorf("target %s is protected: tests and the configuration of their runner stay as they are; name the code that is to be changed", p)
+		case t.Home != r.Home:
+			continue // the folder lies elsewhere
 		}
-		if under(root, resolved) {
-			return true
+		if _, err := os.Lstat(filepath.Join(t.Dir, p)); errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("target %s is not there: no such file in %s", p, t.Dir)
 		}
 	}
-	return false
+	return nil
 }

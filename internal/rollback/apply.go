@@ -119,6 +119,9 @@ func (s *session) prepare(ctx context.Context, changes []run.Change, guard guard
 	if err != nil {
 		return nil, err
 	}
+	if err := s.keep(ctx, edits); err != nil {
+		return nil, err
+	}
 	b := &batch{Kind: applying, Edits: edits, Dirs: dirs}
 	return b, s.j.begin(b)
 }

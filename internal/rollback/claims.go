@@ -55,10 +55,11 @@ type BusyError struct {
 // Error names the run and what to do.
 func (e *BusyError) Error() string {
 	if e.Dead {
-		return fmt.Sprintf("rollback: busy: %s: run %s on %s was not finished and its process is gone; continue it there (state folder %s) first",
-			e.Asked, e.Run, e.Dir, e.State)
+		return fmt.Sprintf("%s is busy: run %s on %s was not finished and its process is gone; 'nexus heal %s --state %s' continues it or puts the folder back",
+			printable(e.Asked), e.Run, printable(e.Dir), printable(e.Dir), printable(e.State))
 	}
-	return fmt.Sprintf("rollback: busy: %s: run %s works on %s (process %d on %s)", e.Asked, e.Run, e.Dir, e.PID, e.Host)
+	return fmt.Sprintf("%s is busy: run %s works on %s (process %d on %s); wait for it, or end it with 'nexus run cancel %s --state %s'",
+		printable(e.Asked), e.Run, printable(e.Dir), e.PID, e.Host, e.Run, printable(e.State))
 }
 
 // Claims is the registry of the folders that runs work on: one file for each
@@ -67,20 +68,6 @@ func (e *BusyError) Error() string {
 type Claims struct {
 	// Path is the file; ClaimsPath is the default.
 	Path string
-}
-
-// ClaimsPath is $XDG_STATE_HOME/nexus-claims.json, or the same below
-// ~/.local/state.
-func ClaimsPath() (string, error) {
-	dir := os.Getenv("XDG_STATE_HOME")
-	if !filepath.IsAbs(dir) {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", &Error{Kind: KindRegistry, Detail: "no place for the registry: set XDG_STATE_HOME", Err: err}
-		}
-		dir = filepath.Join(home, ".local", "state")
-	}
-	return filepath.Join(dir, "nexus-claims.json"), nil
 }
 
 // Acquire claims dir for c.Run, driven by this process; c needs Run and State.
@@ -251,8 +238,7 @@ func (x Claim) sameFolder(y Claim) bool {
 }
 
 func inside(dir, above string) bool {
-	rel, err := filepath.Rel(above, dir)
-	return err == nil && rel != "." && filepath.IsLocal(rel)
+	return above != dir && Within(above, dir)
 }
 
 // dead reports whether the driver of x is surely gone, seen from a process of
@@ -273,9 +259,10 @@ type registry struct {
 
 func (c Claims) damaged(err error) error {
 	return &Error{
-		Kind:   KindRegistry,
-		Detail: c.Path + " cannot be understood; when no run is active, delete it",
-		Err:    err,
+		Kind: KindRegistry,
+		Detail: c.Path + " says which folders runs work on, and cannot be understood. It was not changed: put back the file " +
+			"from before, or, when no nexus process works on any folder, delete it; interrupted runs are found in their logs",
+		Err: err,
 	}
 }
 
@@ -315,7 +302,7 @@ func (c Claims) update(change func([]Claim) ([]Claim, error)) error {
 			return &Error{Kind: KindRegistry, Detail: c.Path + " cannot be written", Err: err}
 		}
 		fault.Point("rollback.claims.write.after")
-		return syncFolders(filepath.Dir(c.Path))
+		return SyncFolders(filepath.Dir(c.Path))
 	})
 }
 

@@ -204,18 +204,6 @@ func TestOneOfManyGetsTheFolder(t *testing.T) {
 	require.Equal(t, <-won, got.Run)
 }
 
-func TestClaimsPath(t *testing.T) {
-	t.Setenv("XDG_STATE_HOME", "/x/state")
-	p, err := ClaimsPath()
-	require.NoError(t, err)
-	require.Equal(t, "/x/state/nexus-claims.json", p)
-	t.Setenv("XDG_STATE_HOME", "relative")
-	t.Setenv("HOME", "/home/user")
-	p, err = ClaimsPath()
-	require.NoError(t, err)
-	require.Equal(t, "/home/user/.local/state/nexus-claims.json", p)
-}
-
 func TestLock(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -250,12 +250,12 @@ func createJournal(path, run, dir string) error {
 		return err
 	}
 	fault.Point("rollback.journal.create.after")
-	return syncFolders(folder)
+	return SyncFolders(folder)
 }
 
-// syncFolders makes the names in a folder, and the folder's own name, durable.
+// SyncFolders makes the names in a folder, and the folder's own name, durable.
 // The folder above may be closed to us; then somebody else made this one.
-func syncFolders(dir string) error {
+func SyncFolders(dir string) error {
 	for i, d := range []string{dir, filepath.Dir(dir)} {
 		f, err := os.Open(d)
 		if i == 1 && errors.Is(err, fs.ErrPermission) {

@@ -15,7 +15,8 @@ type Project struct {
 	Dir string
 	// Run is the id of the run; a journal belongs to one run.
 	Run string
-	// Journal is a file of the state folder, made when first needed.
+	// Journal is a file of the state folder, made when first needed. Beside it,
+	// in Journal.base, lie the contents that the run replaced.
 	Journal string
 	// Saved is a folder beside the run. It gets base/PATH, the base of a file
 	// that the user edited meanwhile, and yours/NAME (the path with its
@@ -53,7 +54,7 @@ func (p Project) start(blobs Blobs) (*session, error) {
 	if err != nil {
 		return nil, errors.Join(err, t.close())
 	}
-	return &session{Project: p, tree: t, j: j, blobs: blobs}, nil
+	return &session{Project: p, tree: t, j: j, blobs: p.kept(blobs)}, nil
 }
 
 func (s *session) close() error {

@@ -84,6 +84,7 @@ func TestRestoreNeedsItsBlobs(t *testing.T) {
 	b := setup(t, files{"a.py": "1\n", "b.py": "1b\n"})
 	require.NoError(t, b.apply(b.modify("a.py", "2\n"), b.modify("b.py", "2\n")))
 	lost := filepath.Join(b.blobs.Dir, hashOf([]byte("1\n")))
+	require.NoError(t, os.RemoveAll(b.Journal+".base"))
 	require.NoError(t, os.Rename(lost, lost+".away"))
 	_, err := b.Restore(t.Context(), b.base, b.blobs)
 	requireKind(t, err, KindUnproven)

@@ -133,5 +133,5 @@ func saveFile(saved, rel string, data []byte) (err error) {
 		return err
 	}
 	fault.Point("rollback.save.after")
-	return syncFolders(filepath.Dir(filepath.Join(saved, rel)))
+	return SyncFolders(filepath.Dir(filepath.Join(saved, rel)))
 }

@@ -167,7 +167,9 @@ func lives() map[string]life {
 	calls := 7
 	return map[string]life{
 		"approved": {task: task(func(t *run.Task) { t.Limits.ModelCalls, t.Report = &calls, true })},
-		"sent-back": {task: task(func(t *run.Task) { t.Deliver, t.Targets, t.Limits.DebugAttempts = run.DeliverPatch, []string{"calc.py"}, 5 }), events: map[run.Worker][]run.Fact{
+		"sent-back": {task: task(func(t *run.Task) {
+			t.Deliver, t.Targets, t.Limits.DebugAttempts = run.DeliverPatch, []string{"calc.py"}, 5
+		}), events: map[run.Worker][]run.Fact{
 			run.Debugger: {
 				fail(run.Failure{Category: "rate_limit", Op: "llm: ask", Message: "slow down", RetryAfter: 2, Status: 429, Calls: 1}),
 				fail(run.Failure{Category: "connection", Message: "reset", Status: 500}),
