@@ -23,10 +23,6 @@ type confined struct {
 	timeout          time.Duration
 }
 
-// relay moves the pipes from the descriptors that the sandbox hands over to
-// the standard ones, and becomes the harness.
-const relay = `exec "$@" <&3 >&4 3<&- 4>&-`
-
 // Start implements repair.Launcher.
 func (c confined) Start(ctx context.Context, cmd repair.Command) (repair.Process, error) {
 	in, err := dup(cmd.Stdin)
@@ -37,22 +33,11 @@ func (c confined) Start(ctx context.Context, cmd repair.Command) (repair.Process
 	if err != nil {
 		return nil, errors.Join(err, in.Close())
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	p := &confinedProcess{cancel: cancel, done: make(chan struct{})}
-	go func() {
-		defer close(p.done)
-		defer cancel()
-		res, err := sandbox.Run(ctx, sandbox.Spec{
-			Dir: cmd.Dir, Argv: append([]string{"/bin/sh", "-c", relay, "sh"}, cmd.Argv...), Env: cmd.Env,
-			Timeout: c.timeout, ReadOnly: c.readOnly, Hidden: c.hidden, Temp: c.temp, Log: cmd.Stderr,
-			ExtraFiles: []sandbox.ExtraFile{{File: in, FD: 3}, {File: out, FD: 4}},
-		})
-		if err == nil && res.Exit != 0 {
-			err = fmt.Errorf("the harness ended with status %d %s%s", res.Exit, res.Signal, res.Limit)
-		}
-		p.err = errors.Join(err, in.Close(), out.Close())
-	}()
-	return p, nil
+	p := sandbox.StartPiped(ctx, sandbox.Spec{
+		Dir: cmd.Dir, Argv: cmd.Argv, Env: cmd.Env, Timeout: c.timeout,
+		ReadOnly: c.readOnly, Hidden: c.hidden, Temp: c.temp, Log: cmd.Stderr,
+	}, in, out)
+	return harness{p}, nil
 }
 
 // dup copies a pipe's end, because its owner closes it when Start has
@@ -75,22 +60,11 @@ func dup(stream any) (*os.File, error) {
 	return os.NewFile(uintptr(fd), f.Name()), nil
 }
 
-type confinedProcess struct {
-	cancel context.CancelFunc
-	done   chan struct{}
-	err    error
-}
+// harness is a running repair.Process.
+type harness struct{ *sandbox.Piped }
 
-// Wait implements repair.Process.
-func (p *confinedProcess) Wait() error {
-	<-p.done
-	return p.err
-}
-
-// Kill implements repair.Process: when the sandbox's run is over, nothing of
-// it is left.
-func (p *confinedProcess) Kill() error {
-	p.cancel()
-	<-p.done
+// Kill implements repair.Process.
+func (h harness) Kill() error {
+	h.Piped.Kill()
 	return nil
 }

@@ -65,8 +65,8 @@ func New(name run.Worker, cfg Config, store rollback.Blobs) (bus.Worker, error) 
 		d := &debugger{store: store, stage: stage, model: cfg.Model}
 		w.Home, w.Handle = cfg.Home, d.handle
 	case run.Validate:
-		g := &gates{store: store}
-		w.Home, w.Handle, w.Close = cfg.Home, g.handle, g.close
+		g := &gates{store: store, warm: &validators{cfg: cfg}}
+		w.Home, w.Handle, w.Close = cfg.Home, g.handle, g.warm.close
 	case run.Apply:
 		a := &applier{store: store, projects: project}
 		w.Home, w.Handle, w.Cap = cfg.Home, a.handle, writerCap

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"nexuscore.dev/nexus/internal/bus"
 	"nexuscore.dev/nexus/internal/rollback"
@@ -17,10 +16,7 @@ import (
 // proposal through the gates and stores what passed. It needs no model.
 type gates struct {
 	store rollback.Blobs
-
-	mu sync.Mutex
-	// warm holds a validator for each interpreter.
-	warm map[string]*validate.Validator
+	warm  *validators
 }
 
 func (g *gates) handle(ctx context.Context, job bus.Job) (run.Answer, error) {
@@ -29,10 +25,11 @@ func (g *gates) handle(ctx context.Context, job bus.Job) (run.Answer, error) {
 	if err := loadJSON(ctx, g.store, in.Plan, &plan); err != nil {
 		return run.Answer{}, err
 	}
-	v, err := g.validator(plan)
+	v, release, err := g.warm.borrow(plan.Python)
 	if err != nil {
 		return run.Answer{}, err
 	}
+	defer release()
 	m, err := rollback.Load(ctx, g.store, in.Base)
 	if err != nil {
 		return run.Answer{}, err
@@ -160,40 +157,6 @@ func (g *gates) keep(ctx context.Context, word validate.Verdict, rank int, p run
 	c.Tolerances = run.CutList(word.Tolerances, maxNotes, maxNoteBytes)
 	c.Tripwires = run.CutList(word.Tripwires, maxNotes, maxNoteBytes)
 	return c, err
-}
-
-// validator returns the validator of the plan's interpreter.
-func (g *gates) validator(plan testrun.Plan) (*validate.Validator, error) {
-	python := ""
-	if plan.Python != nil {
-		python = plan.Python.Path
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if v := g.warm[python]; v != nil {
-		return v, nil
-	}
-	v, err := validate.New(validate.Config{Python: python})
-	if err != nil {
-		return nil, err
-	}
-	if g.warm == nil {
-		g.warm = map[string]*validate.Validator{}
-	}
-	g.warm[python] = v
-	return v, nil
-}
-
-// close ends the interpreters.
-func (g *gates) close() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	var err error
-	for _, v := range g.warm {
-		err = errors.Join(err, v.Close())
-	}
-	clear(g.warm)
-	return err
 }
 
 // baseTree reads a manifest's files for the gates. Their interface has no

@@ -17,23 +17,58 @@ import (
 // ErrNoTests, ErrNoInterpreter, ErrCommandNotFound, ErrTestCommand, or those
 // of the sandbox, in which every interpreter is asked.
 func Find(ctx context.Context, dir, testCommand string) (Plan, error) {
+	s, err := newSearch(dir)
+	if err != nil {
+		return Plan{}, err
+	}
+	return s.find(ctx, testCommand)
+}
+
+// FindPython says which interpreter the project in dir runs under: the one of
+// its tests, or where it has none the first that answers. Errors wrap
+// ErrNoInterpreter or those of the sandbox.
+func FindPython(ctx context.Context, dir string) (*Interpreter, error) {
+	s, err := newSearch(dir)
+	if err != nil {
+		return nil, err
+	}
+	if plan, err := s.find(ctx, ""); err == nil {
+		return plan.Python, nil
+	}
+	var tried error
+	for _, python := range s.candidates() {
+		a, err := s.probe(ctx, python, nil)
+		if err == nil && a.tooOld() {
+			err = errTooOld
+		}
+		if err == nil {
+			return s.interpreter(a), nil
+		}
+		tried = errors.Join(tried, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, fmt.Errorf("%w: %w", ErrNoInterpreter, tried)
+}
+
+func newSearch(dir string) (search, error) {
 	root, err := filepath.Abs(dir)
 	if err == nil {
 		root, err = filepath.EvalSymlinks(root)
 	}
 	if err != nil {
-		return Plan{}, fmt.Errorf("find tests: %w", err)
+		return search{}, fmt.Errorf("find tests: %w", err)
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return Plan{}, fmt.Errorf("find tests: %w", err)
+		return search{}, fmt.Errorf("find tests: %w", err)
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
 		home = ""
 	}
-	s := search{root: root, home: home, path: os.Getenv("PATH"), getenv: os.Getenv, self: self}
-	return s.find(ctx, testCommand)
+	return search{root: root, home: home, path: os.Getenv("PATH"), getenv: os.Getenv, self: self}, nil
 }
 
 func (s search) find(ctx context.Context, testCommand string) (Plan, error) {

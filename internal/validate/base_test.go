@@ -12,10 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"nexuscore.dev/nexus/internal/sandbox"
 	"nexuscore.dev/nexus/internal/validate"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	sandbox.MaybeInit()
+	goleak.VerifyTestMain(m)
+}
 
 // tree is a project in memory.
 type tree map[string]string

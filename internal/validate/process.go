@@ -3,57 +3,68 @@ package validate
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
-	"os/exec"
+	"time"
+
+	"nexuscore.dev/nexus/internal/sandbox"
 )
 
-// child is an interpreter that runs as a plain child process.
-type child struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out io.Reader
+// Bounds of the worker's box, beside Config.MemoryBytes.
+const (
+	// workerLife is the age at which a worker is replaced by a fresh one.
+	workerLife      = time.Hour
+	workerProcesses = 32
+	workerFile      = 1 << 20
+)
+
+// start launches the interpreter in the sandbox: it may be the project's own,
+// so it is as hostile as anything of the project. It sees its toolchain and an
+// empty folder, and has no network.
+func (cfg Config) start(ctx context.Context, argv []string) (_ *boxed, err error) {
+	dir, err := sandbox.MakeTemp(cfg.Temp)
+	if err != nil {
+		return nil, err
+	}
+	b := &boxed{dir: dir}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.close())
+		}
+	}()
+	var stdin, stdout *os.File
+	if stdin, b.in, err = os.Pipe(); err != nil {
+		return nil, err
+	}
+	if b.out, stdout, err = os.Pipe(); err != nil {
+		return nil, errors.Join(err, stdin.Close())
+	}
+	b.Piped = sandbox.StartPiped(ctx, sandbox.Spec{
+		Dir: dir, Argv: argv, Timeout: 2 * workerLife, ReadOnly: cfg.ReadOnly, Hidden: cfg.Hidden, Temp: cfg.Temp,
+		Limits: sandbox.Limits{MemoryBytes: cfg.MemoryBytes, Processes: workerProcesses, FileSize: workerFile},
+	}, stdin, stdout)
+	return b, nil
 }
 
-// keptEnvironment is what version managers need to find the interpreter. The
-// worker itself reads none of it (python -I).
-var keptEnvironment = []string{"PATH", "HOME", "PYENV_ROOT", "PYENV_VERSION", "SYSTEMROOT", "LD_LIBRARY_PATH"}
+// boxed is an interpreter in the sandbox, with our ends of its pipes.
+type boxed struct {
+	*sandbox.Piped
+	dir     string
+	in, out *os.File
+}
 
-// StartProcess is the default Starter: a plain child process. The process ends when its input does,
-// so it can't outlive its parent.
-func StartProcess(ctx context.Context, argv []string) (Process, error) {
-	//nolint:gosec // the interpreter is the caller's configuration
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Dir = os.TempDir()
-	for _, k := range keptEnvironment {
-		if v, ok := os.LookupEnv(k); ok {
-			cmd.Env = append(cmd.Env, k+"="+v)
+// Wait reaps the process and gives back what it had.
+func (b *boxed) Wait() error { return errors.Join(b.Piped.Wait(), b.close()) }
+
+// close releases what the process leaves behind; the writing end may be
+// closed already.
+func (b *boxed) close() error {
+	for _, f := range []*os.File{b.in, b.out} {
+		if f == nil {
+			continue
+		}
+		if err := f.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
+			return err
 		}
 	}
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	return &child{cmd: cmd, in: in, out: out}, nil
+	return sandbox.RemoveTemp(b.dir)
 }
-
-func (c *child) Stdin() io.WriteCloser { return c.in }
-
-func (c *child) Stdout() io.Reader { return c.out }
-
-// Kill ends the process; one that is gone already is fine.
-func (c *child) Kill() error {
-	if err := c.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return err
-	}
-	return nil
-}
-
-func (c *child) Wait() error { return c.cmd.Wait() }

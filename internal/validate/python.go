@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"sync"
 	"time"
@@ -16,39 +15,35 @@ import (
 //go:embed worker.py
 var workerSource string
 
-// Starter launches an interpreter. A caller with a sandbox passes its own; the
-// process needs no file, no network and no environment.
-type Starter func(ctx context.Context, argv []string) (Process, error)
-
-// Process is a running interpreter.
-type Process interface {
-	Stdin() io.WriteCloser
-	Stdout() io.Reader
-	// Kill ends the process at once; Wait returns when it is gone.
-	Kill() error
-	Wait() error
-}
-
 // errPathological means that a source made the interpreter die or hang.
 var errPathological = errors.New("the interpreter could not cope with the file")
 
-// python keeps one worker warm. Calls take turns; one that dies, hangs or
-// answers nonsense is replaced by the next call.
+// python keeps one worker warm for a while. Calls take turns; a worker that
+// dies, hangs or answers nonsense is replaced by the next call.
 type python struct {
 	cfg Config
 
 	mu   sync.Mutex
 	proc *session
 	next int
+	// idle ends a worker that nobody has asked for some time.
+	idle *time.Timer
 }
+
+// workerIdle is how long a worker waits for the next question: a sandbox
+// costs a little even at rest, and a start takes less than a tenth of a second.
+const workerIdle = 30 * time.Second
 
 func newPython(cfg Config) *python { return &python{cfg: cfg} }
 
 // session is the life of one worker process.
 type session struct {
-	proc  Process
+	proc  *boxed
+	born  time.Time
 	lines chan []byte
 	done  chan struct{}
+	// why says how the process ended; set by end.
+	why error
 }
 
 // request and report are the two messages of worker.py.
@@ -104,6 +99,7 @@ func (p *python) Analyse(ctx context.Context, old, after []byte) (*report, error
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	defer p.rest()
 	s, err := p.session(ctx)
 	if err != nil {
 		return nil, err
@@ -117,44 +113,74 @@ func (p *python) Analyse(ctx context.Context, old, after []byte) (*report, error
 	return r, nil
 }
 
-// session starts a worker when none is warm.
+// session starts a worker when none is warm and fresh.
 func (p *python) session(ctx context.Context) (*session, error) {
-	if p.proc != nil {
+	if s := p.proc; s != nil {
 		select {
-		case <-p.proc.done:
-			err := p.proc.end(true)
-			p.proc = nil
-			if err != nil {
-				return nil, err
-			}
+		case <-s.done:
 		default:
-			return p.proc, nil
+			if time.Since(s.born) < workerLife {
+				return s, nil
+			}
+		}
+		p.proc = nil
+		if err := s.end(true); err != nil {
+			return nil, err
 		}
 	}
 	argv := []string{p.cfg.Python, "-I", "-S", "-B", "-c", workerSource, strconv.FormatInt(p.cfg.MemoryBytes, 10)}
-	proc, err := p.cfg.Start(context.WithoutCancel(ctx), argv)
+	proc, err := p.cfg.start(context.WithoutCancel(ctx), argv)
 	if err != nil {
 		return nil, fmt.Errorf("validate: start %s: %w", p.cfg.Python, err)
 	}
-	s := &session{proc: proc, lines: make(chan []byte), done: make(chan struct{})}
+	s := &session{proc: proc, born: time.Now(), lines: make(chan []byte), done: make(chan struct{})}
 	go s.read()
 	if _, err := s.ask(ctx, p.cfg.Timeout, request{New: []byte("pass\n")}); err != nil {
-		return nil, errors.Join(fmt.Errorf("validate: %s does not answer", p.cfg.Python), s.end(true))
+		return nil, s.mute(p.cfg.Python, err)
 	}
 	p.proc = s
 	return s, nil
 }
 
-// read passes the worker's lines on until it ends or nobody listens.
+// rest ends the worker when nobody asks before long.
+func (p *python) rest() {
+	if p.idle != nil {
+		p.idle.Stop()
+	}
+	s, n := p.proc, p.next
+	if s == nil {
+		return
+	}
+	p.idle = time.AfterFunc(p.cfg.idle, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.proc == s && p.next == n {
+			p.proc = nil
+			//nolint:errcheck,gosec // nobody is left to hear of it; the next call starts anew
+			s.end(false)
+		}
+	})
+}
+
+// maxReport bounds one answer: the interpreter may be any program.
+const maxReport = 8 << 20
+
+// read passes the worker's lines on until it ends, says too much, or nobody
+// listens.
 func (s *session) read() {
 	defer close(s.done)
-	r := bufio.NewReaderSize(s.proc.Stdout(), 1<<16)
+	r := bufio.NewReaderSize(s.proc.out, 1<<16)
+	var line []byte
 	for {
-		line, err := r.ReadBytes('\n')
-		if err != nil {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case len(line) > maxReport, err != nil && !errors.Is(err, bufio.ErrBufferFull):
 			return
+		case err == nil:
+			s.lines <- line
+			line = nil
 		}
-		s.lines <- line
 	}
 }
 
@@ -165,7 +191,7 @@ func (s *session) ask(ctx context.Context, timeout time.Duration, req request) (
 	}
 	sent := make(chan error, 1)
 	go func() {
-		_, err := s.proc.Stdin().Write(append(msg, '\n'))
+		_, err := s.proc.in.Write(append(msg, '\n'))
 		sent <- err
 	}()
 	timer := time.NewTimer(timeout)
@@ -197,46 +223,51 @@ func parseReport(line []byte, id int) (*report, error) {
 	if r.ID != id {
 		return nil, fmt.Errorf("validate: the interpreter answered %d instead of %d", r.ID, id)
 	}
-	if r.Pathological {
-		return &r, nil
-	}
 	return &r, nil
+}
+
+// mute ends a worker that did not even greet, and says why.
+func (s *session) mute(python string, err error) error {
+	ended := s.end(true)
+	if errors.Is(err, errPathological) {
+		err = errors.New("it ended or was silent for too long")
+	}
+	if s.why != nil && !errors.Is(s.why, context.Canceled) {
+		err = s.why
+	}
+	return errors.Join(fmt.Errorf("validate: %s does not answer: %w", python, err), ended)
 }
 
 // end closes the worker's input, kills it when asked to or when it lingers,
 // and waits for the reader and the process.
 func (s *session) end(kill bool) error {
-	err := s.proc.Stdin().Close()
-	if kill {
-		err = errors.Join(err, s.proc.Kill())
-	}
+	err := s.proc.in.Close()
 	patience := time.NewTimer(2 * time.Second)
 	defer patience.Stop()
+	if kill {
+		s.proc.Kill()
+	}
 	for {
 		select {
 		case <-s.lines:
 		case <-patience.C:
-			err = errors.Join(err, s.proc.Kill())
+			s.proc.Kill()
 		case <-s.done:
-			s.wait()
-			if kill {
-				return nil
-			}
+			// Nobody listens any more: an exit status says nothing now.
+			s.proc.Kill()
+			s.why = s.proc.Wait()
 			return err
 		}
 	}
-}
-
-// wait reaps the process; how it ended was decided by end.
-func (s *session) wait() {
-	//nolint:errcheck,gosec // a killed worker's exit status says nothing
-	s.proc.Wait()
 }
 
 // Close ends the warm worker.
 func (p *python) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.idle != nil {
+		p.idle.Stop()
+	}
 	if p.proc == nil {
 		return nil
 	}

@@ -45,11 +45,14 @@ type Base interface {
 // Config of a Validator. The zero value works where python3 is on PATH.
 type Config struct {
 	// Python is the interpreter that runs the tests: it judges the syntax of
-	// .py files. Empty means python3. Where it can't be started, changes of
-	// .py files are refused with that reason.
+	// .py files. Empty means the system's python3. Where it can't be started,
+	// changes of .py files are refused with that reason.
 	Python string
-	// Start launches the interpreter; nil starts it as a plain child process.
-	Start Starter
+	// ReadOnly lists what the interpreter needs beside the system's own
+	// folders, Hidden what it must not see. Temp is where its private folder
+	// is made; empty means the system's.
+	ReadOnly, Hidden []string
+	Temp             string
 	// Timeout bounds the judgement of one file; 0 means 10 seconds.
 	Timeout time.Duration
 	// MemoryBytes bounds the interpreter's address space; 0 means 1 GiB.
@@ -57,8 +60,11 @@ type Config struct {
 	// MaxFile is the size in bytes above which a file of the candidate is
 	// refused; 0 means 4 MiB.
 	MaxFile int
-	// Secrets are exact values that no candidate may contain.
+	// Secrets are exact values that no candidate may contain; those of fewer
+	// than six bytes are ignored, as ordinary words would match them.
 	Secrets []string
+
+	idle time.Duration
 }
 
 // Input is one answer with what it is judged against.
@@ -103,7 +109,7 @@ type Verdict struct {
 }
 
 // Validator runs the gates. It may be used by several goroutines at once and
-// keeps one interpreter warm until Close.
+// keeps one interpreter warm while it is used, at the longest until Close.
 type Validator struct {
 	cfg    Config
 	worker *python
@@ -114,9 +120,6 @@ type Validator struct {
 func New(cfg Config) (*Validator, error) {
 	if cfg.Python == "" {
 		cfg.Python = "python3"
-	}
-	if cfg.Start == nil {
-		cfg.Start = StartProcess
 	}
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 10 * time.Second
@@ -129,6 +132,9 @@ func New(cfg Config) (*Validator, error) {
 	}
 	if cfg.Timeout < 0 || cfg.MemoryBytes < 0 || cfg.MaxFile < 0 {
 		return nil, errors.New("validate: a limit is negative")
+	}
+	if cfg.idle == 0 {
+		cfg.idle = workerIdle
 	}
 	return &Validator{cfg: cfg, worker: newPython(cfg)}, nil
 }

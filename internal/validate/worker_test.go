@@ -2,6 +2,9 @@ package validate_test
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -56,23 +59,19 @@ func TestPathologicalSources(t *testing.T) {
 	}
 }
 
-// stub is a worker that greets properly and then misbehaves.
-func stub(rest string) validate.Starter {
-	const greet = "import sys,time\nsys.stdin.readline()\nprint('{\"id\":0,\"ok\":true}',flush=True)\nsys.stdin.readline()\n"
-	return replaced(greet + rest)
+// interpreter writes a program that takes the place of Python.
+func interpreter(t *testing.T, source string) validate.Config {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "python")
+	require.NoError(t, os.WriteFile(path, []byte("#!/usr/bin/env python3\n"+source), 0o755)) //nolint:gosec // a program
+	return validate.Config{Python: path, ReadOnly: []string{dir}, Timeout: time.Second}
 }
 
-// replaced runs other source than the worker's own.
-func replaced(source string) validate.Starter {
-	return func(ctx context.Context, argv []string) (validate.Process, error) {
-		args := append([]string(nil), argv...)
-		for i, a := range args {
-			if a == "-c" {
-				args[i+1] = source
-			}
-		}
-		return validate.StartProcess(ctx, args)
-	}
+// stub is a worker that greets properly and then misbehaves.
+func stub(t *testing.T, rest string) validate.Config {
+	t.Helper()
+	return interpreter(t, "import sys,time\nsys.stdin.readline()\nprint('{\"id\":0,\"ok\":true}',flush=True)\nsys.stdin.readline()\n"+rest)
 }
 
 // TestMisbehavingInterpreter: death, silence and nonsense are refusals.
@@ -84,19 +83,41 @@ func TestMisbehavingInterpreter(t *testing.T) {
 		"talks rubbish": "print('rubbish',flush=True)\ntime.sleep(60)\n",
 		"wrong number":  "print('{\"id\":77,\"ok\":true}',flush=True)\n",
 		"stops reading": "sys.stdin.close()\ntime.sleep(60)\n",
+		"never ends":    "while True: sys.stdout.write('x' * 65536)\n",
+		"lingers":       "sys.stdout.close()\ntime.sleep(60)\n",
+		"big numbers":   "print('{\"id\":1,\"ok\":true,\"bare\":[99999999999],\"functions\":[{\"kept\":1,\"deleted\":9,\"old\":9,\"old_span\":[-5,9999999]}]}',flush=True)\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := newValidator(t, validate.Config{Start: stub(rest), Timeout: time.Second})
+			v := newValidator(t, stub(t, rest))
 			for range 2 {
 				got := v.Check(t.Context(), fix(calc))
 				require.False(t, got.Accepted)
-				require.Contains(t, []string{validate.GateSyntax, validate.GateInterpreter}, got.Gate)
+				require.Contains(t, []string{validate.GateSyntax, validate.GateInterpreter, validate.GateProse}, got.Gate)
 			}
 		})
 	}
-	v := newValidator(t, validate.Config{Start: replaced("raise SystemExit(1)")})
+	v := newValidator(t, interpreter(t, "raise SystemExit(1)"))
 	require.Equal(t, validate.GateInterpreter, v.Check(t.Context(), fix(calc)).Gate)
+}
+
+// TestHostileInterpreter: a project's own .venv/bin/python may be any program.
+// It judges in the sandbox, so it can neither write nor read what is not its
+// own.
+func TestHostileInterpreter(t *testing.T) {
+	t.Parallel()
+	outside := t.TempDir()
+	secret, mark := filepath.Join(outside, "secret"), filepath.Join(outside, "mark")
+	require.NoError(t, os.WriteFile(secret, []byte("mine"), 0o600))
+	deeds := fmt.Sprintf("import os,sys\nseen=''\ntry: seen=open(%q).read()\nexcept OSError: pass\n"+
+		"try: open(%q,'w').write('x')\nexcept OSError: pass\n", secret, mark)
+	const say = "for n in range(2):\n  sys.stdin.readline()\n" +
+		"  print('{\"id\":%d,\"ok\":true,\"statements\":1,\"error\":%s}' % (n, '{\"msg\":\"read '+seen+'\"}' if n else 'null'),flush=True)\n"
+	v := newValidator(t, interpreter(t, deeds+say))
+	got := v.Check(t.Context(), fix(calc))
+	require.Equal(t, validate.GateSyntax, got.Gate, "the program ran and was heard: %s", got.Feedback)
+	require.NotContains(t, got.Feedback, "mine")
+	require.NoFileExists(t, mark)
 }
 
 // TestNoInterpreter: without Python the other languages still pass.
