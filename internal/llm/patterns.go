@@ -14,6 +14,8 @@ type pattern struct {
 	re    *regexp.Regexp
 	// skip, where set, says that a value is no secret after all.
 	skip func(key, value, after string) bool
+	// loose marks a guess from the surroundings: worth a mask, but no proof.
+	loose bool
 }
 
 func token(name, expr string, hints ...string) pattern {
@@ -30,12 +32,19 @@ var patterns = []pattern{
 		re:   regexp.MustCompile(`\bsk-(?:proj-|svcacct-|admin-|or-v1-)?[A-Za-z0-9_-]{20,}`),
 		skip: noDigit, // a class name of a style sheet looks the same otherwise
 	},
+	{
+		name: "aws secret key", hints: []string{"aws"},
+		re: regexp.MustCompile(`(?i)aws.{0,20}secret.{0,20}["'=:\s](?P<s>[A-Za-z0-9/+]{40})(?:[^A-Za-z0-9/+=]|$)`), skip: noDigit,
+	},
 	token("aws key id", `\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b`, "akia", "asia", "abia", "acca"),
 	token("github token", `\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})`, "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
 	token("gitlab token", `\bgl(?:pat|dt|rt|cbt|ptt|ft|soat)-[A-Za-z0-9_-]{16,}`, "glpat-", "gldt-", "glrt-", "glcbt-", "glptt-", "glft-", "glsoat-"),
 	token("slack token", `\bxox[abeoprs]-[A-Za-z0-9-]{10,}`, "xox"),
 	token("slack webhook", `https://hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/_-]{20,}`, "hooks.slack.com"),
-	token("stripe key", `\b(?:sk|rk|whsec)_(?:live_|test_)?[A-Za-z0-9]{16,}`, "sk_", "rk_", "whsec_"),
+	{
+		name: "stripe key", hints: []string{"sk_", "rk_", "whsec_"},
+		re: regexp.MustCompile(`\b(?:sk|rk|whsec)_(?:live_|test_)?[A-Za-z0-9]{16,}`), skip: noDigit,
+	},
 	token("google key", `\bAIza[A-Za-z0-9_-]{35}`, "aiza"),
 	token("google oauth token", `\bya29\.[A-Za-z0-9_-]{20,}`, "ya29."),
 	token("json web token", `\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`, "eyj"),
@@ -53,15 +62,50 @@ var patterns = []pattern{
 	token("age key", `\bAGE-SECRET-KEY-1[A-Z0-9]{50,}`, "age-secret-key-1"),
 	token("databricks token", `\bdapi[a-f0-9]{32}\b`, "dapi"),
 	token("azure key", `(?i)\b(?:AccountKey|SharedAccessKey)=(?P<s>[A-Za-z0-9+/]{40,}={0,2})`, "accountkey=", "sharedaccesskey="),
-	token("authorization header", `(?i)\b(?:bearer|basic)[ \t]+(?P<s>[A-Za-z0-9._~+/-]{16,}={0,2})`, "bearer", "basic"),
-	token("password in address", `\b[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^\s/:@'"\[]*:(?P<s>[^\s/@'"\[]{3,})@`, "://"),
 	{
-		name:  "assigned secret",
+		name: "authorization header", hints: []string{"bearer", "basic"}, loose: true,
+		re: regexp.MustCompile(`(?i)\b(?:bearer|basic)[ \t]+(?P<s>[A-Za-z0-9._~+/-]{16,}={0,2})`),
+	},
+	{
+		name: "password in address", hints: []string{"://"}, loose: true,
+		re: regexp.MustCompile(`\b[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^\s/:@'"\[]*:(?P<s>[^\s/@'"\[]{3,})@`),
+	},
+	{
+		name: "assigned secret", loose: true,
 		hints: []string{"passw", "pwd", "secret", "token", "api_key", "apikey", "api-key", "access_key", "private_key", "credential"},
 		re: regexp.MustCompile(`(?i)(?P<k>(?:password|passwd|passwort|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?)[a-z0-9_-]*)` +
 			`(?:["']?\s*[:=]\s*(?P<q>["'])(?P<s>[^"'\s\[\]{}$<>][^"'\n]{4,200})["']|=(?P<s2>[A-Za-z0-9+/_.~!@#%^&*-]{6,200}={0,2}))`),
 		skip: noSecret,
 	},
+}
+
+// Credential is a secret that a text holds.
+type Credential struct {
+	// Kind is its name in the table, such as "github token".
+	Kind string
+	// Value is the secret itself: never say it aloud.
+	Value string
+}
+
+// Credentials lists what in text has the form of a well-known credential.
+// Guesses from the surroundings alone (password = …), which Redact masks too,
+// are not among them.
+func Credentials(text string) []Credential {
+	var out []Credential
+	lower := strings.ToLower(text)
+	for i := range patterns {
+		p := &patterns[i]
+		if p.loose || !p.hinted(lower) {
+			continue
+		}
+		for _, m := range p.re.FindAllStringSubmatchIndex(text, -1) {
+			from, to := p.value(m)
+			if p.skip == nil || !p.skip(p.group(text, m, "k"), text[from:to], text[to:]) {
+				out = append(out, Credential{p.name, text[from:to]})
+			}
+		}
+	}
+	return out
 }
 
 // apply masks every match of p in text; lower is the text it came from, in

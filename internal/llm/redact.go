@@ -22,7 +22,11 @@ const minSecret = 6
 // Redactor masks secrets in text: whatever matches a pattern of the table, and
 // the exact values that it was given, also in their escaped spellings. It is
 // safe for concurrent use.
-type Redactor struct{ exact *strings.Replacer }
+type Redactor struct {
+	exact *strings.Replacer
+	// known are the exact values in all their spellings, the longest first.
+	known []string
+}
 
 // NewRedactor knows the given secrets beside the table. Values of fewer than
 // six bytes are ignored.
@@ -38,11 +42,17 @@ func NewRedactor(secrets ...string) *Redactor {
 		}
 	}
 	slices.SortFunc(known, func(a, b string) int { return len(b) - len(a) })
+	known = slices.Compact(known)
 	var pairs []string
-	for _, s := range slices.Compact(known) {
+	for _, s := range known {
 		pairs = append(pairs, s, mask("known secret"))
 	}
-	return &Redactor{strings.NewReplacer(pairs...)}
+	return &Redactor{strings.NewReplacer(pairs...), known}
+}
+
+// Knows reports whether text holds one of the exact values, in any spelling.
+func (r *Redactor) Knows(text string) bool {
+	return slices.ContainsFunc(r.known, func(s string) bool { return strings.Contains(text, s) })
 }
 
 func mask(name string) string { return MaskPrefix + name + "]" }

@@ -66,6 +66,29 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
+// TestCredentials: what has the form of a credential is named with its value;
+// a guess is not.
+func TestCredentials(t *testing.T) {
+	t.Parallel()
+	for name, s := range secrets() {
+		text := "x " + s + " y"
+		if name == "azure key" {
+			text = "AccountKey=" + s
+		}
+		got := llm.Credentials(text)
+		require.NotEmpty(t, got, name)
+		require.Contains(t, text, got[0].Value, name)
+		require.NotEmpty(t, got[0].Kind, name)
+	}
+	require.NotEmpty(t, llm.Credentials("aws_secret = '"+strings.Repeat("aB3/", 10)+"'"))
+	for _, guess := range []string{
+		"password = 'hunter2'", "postgres://user:s3cr3t@db:5432/x", "Authorization: Basic dXNlcjpwYXNzd29yZA==", "plain text",
+		"from sk_standardscalertransformer import x", "class sk-chasing-dot-spinner-wrapper-inner {}",
+	} {
+		require.Empty(t, llm.Credentials(guess), guess)
+	}
+}
+
 func TestAssignments(t *testing.T) {
 	t.Parallel()
 	leaks := map[string]string{

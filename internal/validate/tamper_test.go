@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"nexuscore.dev/nexus/internal/llm"
 	"nexuscore.dev/nexus/internal/run"
 	"nexuscore.dev/nexus/internal/validate"
 )
@@ -135,6 +136,13 @@ func TestSecrets(t *testing.T) {
 			requireGate(t, v, name+" was there", gateCase{path: "calc.py", base: line + calc, answer: whole(line + fixed)})
 		}
 	}
+	mask := "KEY = '" + llm.MaskPrefix + "openai key]'\n"
+	got := requireGate(t, v, "mask", gateCase{path: "calc.py", base: "KEY = 'x'\n" + calc, answer: whole(mask + fixed), gate: "secrets", reason: "masked"})
+	require.NotContains(t, got.Feedback, llm.MaskPrefix+"openai", "the feedback is no mask itself")
+	requireGate(t, v, "mask was there", gateCase{path: "calc.py", base: mask + calc, answer: whole(mask + fixed)})
+	requireGate(t, v, "mask kept in a changed line", gateCase{path: "calc.py", base: mask + calc, answer: whole("MY_" + mask + "KEY = MY_KEY\n" + fixed)})
+	requireGate(t, v, "password, not a credential", gateCase{path: "calc.py", base: calc, answer: whole("password = 'hunter2'\n" + fixed)})
+	requireGate(t, v, "escaped", gateCase{path: "a.json", base: "{}\n", answer: whole("{\"u\": \"correct+horse+battery\"}\n"), gate: "secrets"})
 	requireGate(t, v, "ordinary", gateCase{path: "calc.py", base: calc, answer: whole("task = 'sk-learn-based-estimator'\nkey_id = 'AKIAEXAMPLE'\n" + fixed)})
 }
 

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"time"
 
+	"nexuscore.dev/nexus/internal/llm"
 	"nexuscore.dev/nexus/internal/patch"
 	"nexuscore.dev/nexus/internal/run"
 )
@@ -112,6 +113,7 @@ type Verdict struct {
 // keeps one interpreter warm while it is used, at the longest until Close.
 type Validator struct {
 	cfg    Config
+	known  *llm.Redactor
 	worker *python
 }
 
@@ -136,7 +138,7 @@ func New(cfg Config) (*Validator, error) {
 	if cfg.idle == 0 {
 		cfg.idle = workerIdle
 	}
-	return &Validator{cfg: cfg, worker: newPython(cfg)}, nil
+	return &Validator{cfg: cfg, known: llm.NewRedactor(cfg.Secrets...), worker: newPython(cfg)}, nil
 }
 
 // Close ends the interpreter. Checks that need it afterwards start a new one,
