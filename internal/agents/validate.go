@@ -117,7 +117,7 @@ func (j judging) proposal(ctx context.Context, p run.Proposal) (validate.Verdict
 
 // check puts one proposal through the gates on a tree.
 func (j judging) check(ctx context.Context, p run.Proposal, text []byte, m rollback.Manifest) (validate.Verdict, error) {
-	base := &baseTree{ctx: ctx, store: j.store, m: m}
+	base := NewBase(m, func(e rollback.Entry) ([]byte, error) { return rollback.Read(ctx, j.store, e.SHA256) })
 	word := j.v.Check(ctx, validate.Input{
 		Answer: text, Format: p.Format, Finish: p.Finish, Base: base,
 		Targets: j.in.Targets, Tried: j.in.Tried, TestPaths: j.guarded,
@@ -125,7 +125,7 @@ func (j judging) check(ctx context.Context, p run.Proposal, text []byte, m rollb
 	if word.Accepted {
 		word = onTree(word, m)
 	}
-	return word, errors.Join(base.err, ctx.Err())
+	return word, errors.Join(base.Err(), ctx.Err())
 }
 
 // onTree refuses a candidate that the tree cannot take: only the tree knows
@@ -157,40 +157,4 @@ func (g *gates) keep(ctx context.Context, word validate.Verdict, rank int, p run
 	c.Tolerances = run.CutList(word.Tolerances, maxNotes, maxNoteBytes)
 	c.Tripwires = run.CutList(word.Tripwires, maxNotes, maxNoteBytes)
 	return c, err
-}
-
-// baseTree reads a manifest's files for the gates. Their interface has no
-// errors, so the first one is kept for the caller.
-type baseTree struct {
-	ctx   context.Context //nolint:containedctx // lives for one Check
-	store rollback.Blobs
-	m     rollback.Manifest
-	err   error
-}
-
-// Read implements validate.Base.
-func (b *baseTree) Read(path string) ([]byte, bool) {
-	data, ok, err := content(b.ctx, b.store, b.m, path)
-	if err != nil {
-		b.err = errors.Join(b.err, err)
-		return nil, false
-	}
-	return data, ok
-}
-
-// Paths implements validate.Base.
-func (b *baseTree) Paths() []string {
-	var out []string
-	for _, e := range b.m.Entries {
-		if e.Type == rollback.TypeFile {
-			out = append(out, e.Path)
-		}
-	}
-	return out
-}
-
-// Mode implements validate.Base.
-func (b *baseTree) Mode(path string) uint32 {
-	e, _ := b.m.Lookup(path)
-	return e.Mode
 }

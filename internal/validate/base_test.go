@@ -40,6 +40,13 @@ func (t tree) Paths() []string {
 
 func (t tree) Mode(string) uint32 { return 0o644 }
 
+func (t tree) Barred(path string) string {
+	if path == "link.md" {
+		return "a symbolic link"
+	}
+	return ""
+}
+
 // after applies an accepted verdict.
 func (t tree) after(v validate.Verdict) tree {
 	out := tree{}

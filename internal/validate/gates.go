@@ -51,6 +51,8 @@ func (c *check) run(gates []func(*check) *refusal) *refusal {
 type check struct {
 	*Validator
 	in Input
+	// targets are the files of in.Targets, with those in its folders.
+	targets []string
 
 	draft      patch.Draft
 	files      []*file
@@ -75,7 +77,7 @@ type file struct {
 
 func (c *check) decode() *refusal {
 	d, err := patch.Decode(c.in.Answer, patch.Options{
-		Format: c.in.Format, Finish: c.in.Finish, Targets: c.in.Targets, Paths: c.sources(),
+		Format: c.in.Format, Finish: c.in.Finish, Targets: c.targets, Paths: c.sources(),
 	})
 	if noPath(err) {
 		if p := c.implied(); p != "" {
@@ -95,7 +97,7 @@ func (c *check) decode() *refusal {
 // ones, or all when it has declared targets.
 func (c *check) sources() []string {
 	all := c.in.Base.Paths()
-	if len(c.in.Targets) > 0 {
+	if len(c.targets) > 0 {
 		return all
 	}
 	out := make([]string, 0, len(all))

@@ -2,6 +2,7 @@ package validate
 
 import (
 	"bytes"
+	"path"
 	"slices"
 	"sort"
 	"strings"
@@ -30,14 +31,19 @@ func (c *check) admit(p string) *refusal {
 	if err := patch.CheckPath(p); err != nil {
 		return fromPatch(err)
 	}
-	if len(c.in.Targets) > 0 {
-		if slices.Contains(c.in.Targets, p) {
-			return nil
-		}
+	if kind := c.in.Base.Barred(p); kind != "" {
+		return refuse(GatePaths, "barred", "%s is %s and may not be written", p, kind)
+	}
+	if len(c.in.Targets) > 0 && !slices.Contains(c.targets, p) {
 		if why, ok := c.protected(p); ok {
 			return refuse(GateTamper, why.reason, why.feedback, p)
 		}
-		return refuse(GatePaths, "undeclared", "%s is not one of the files to change (%s)", p, list(c.in.Targets))
+		if !slices.ContainsFunc(c.in.Targets, func(t string) bool { return below(t, p) }) {
+			return refuse(GatePaths, "undeclared", "%s is not one of the files to change (%s)", p, list(c.in.Targets))
+		}
+	}
+	if slices.Contains(c.in.Targets, p) {
+		return nil
 	}
 	if _, exists := c.in.Base.Read(p); !exists {
 		for _, known := range c.in.Base.Paths() {
@@ -54,11 +60,36 @@ func (c *check) admit(p string) *refusal {
 	return nil
 }
 
+// declare reads the targets: clean paths, and in the place of a folder the
+// files below it that are not protected.
+func (c *check) declare() {
+	clean := make([]string, 0, len(c.in.Targets))
+	for _, t := range c.in.Targets {
+		t = path.Clean(t)
+		clean = append(clean, t)
+		n := len(c.targets)
+		for _, p := range c.in.Base.Paths() {
+			if _, barred := c.protected(p); below(t, p) && !barred {
+				c.targets = append(c.targets, p)
+			}
+		}
+		if len(c.targets) == n {
+			c.targets = append(c.targets, t)
+		}
+	}
+	c.in.Targets = clean
+}
+
+// below reports whether p lies in the folder dir.
+func below(dir, p string) bool {
+	return dir == "." || strings.HasPrefix(p, dir+"/")
+}
+
 // explainMissing adds the names of real files to a refusal about one that does
 // not exist.
 func (c *check) explainMissing(r *refusal) *refusal {
 	if r.reason == patch.ReasonMissing {
-		names := c.in.Targets
+		names := c.targets
 		if len(names) == 0 {
 			names = c.sources()
 		}

@@ -82,6 +82,37 @@ func TestTampering(t *testing.T) {
 	require.Equal(t, "undeclared", check(create("helper.py", "X = 1\n"), "calc.py").Reason)
 }
 
+// TestTargets: a folder stands for what is below it, however it is spelt, and
+// opens no door to what is protected; what is no plain file is never written.
+func TestTargets(t *testing.T) {
+	t.Parallel()
+	v := newValidator(t, validate.Config{})
+	base := tree{"src/a.py": calc, "src/b.py": "B = 1\n", "src/tests/test_a.py": "import a\n", "c.py": "C = 1\n", "link.md": "x\n"}
+	for name, c := range map[string]struct{ answer, target, reason string }{
+		"file in the folder":    {replace(t, "src/a.py", "a - b", "a + b"), "src", ""},
+		"slash at the end":      {replace(t, "src/a.py", "a - b", "a + b"), "src/", ""},
+		"dot before":            {replace(t, "src/a.py", "a - b", "a + b"), "./src/a.py", ""},
+		"everything":            {replace(t, "c.py", "1", "2"), ".", ""},
+		"new file in it":        {create("src/new.py", "x = 1\n"), "src", ""},
+		"beside it":             {replace(t, "c.py", "1", "2"), "src", "undeclared"},
+		"name that begins so":   {create("src2/new.py", "x = 1\n"), "src", "undeclared"},
+		"test in it":            {replace(t, "src/tests/test_a.py", "import a", "import b"), "src", "test"},
+		"new conftest in it":    {create("src/conftest.py", "x = 1\n"), "src", "runner"},
+		"new conftest anywhere": {create("src/conftest.py", "x = 1\n"), ".", "runner"},
+		"through a link":        {create("link.md", "y\n"), "", "barred"},
+		"a link as the target":  {create("link.md", "y\n"), "link.md", "barred"},
+		"junk in it":            {create("src/repro.py", "x = 1\n"), "src", "junk"},
+	} {
+		in := validate.Input{Answer: []byte(c.answer), Finish: "stop", Base: base}
+		if c.target != "" {
+			in.Targets = []string{c.target}
+		}
+		got := v.Check(t.Context(), in)
+		require.Equal(t, c.reason, got.Reason, "%s: %s", name, got.Feedback)
+		require.Equal(t, c.reason == "", got.Accepted, name)
+	}
+}
+
 // TestRunnerSections: of shared configuration only the runner's part counts.
 func TestRunnerSections(t *testing.T) {
 	t.Parallel()

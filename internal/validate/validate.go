@@ -41,6 +41,9 @@ type Base interface {
 	Paths() []string
 	// Mode returns a file's permission bits, 0 when they are unknown.
 	Mode(path string) uint32
+	// Barred says what a path is that no candidate may write although it is
+	// there (a link, a FIFO, a folder); "" for all others.
+	Barred(path string) string
 }
 
 // Config of a Validator. The zero value works where python3 is on PATH.
@@ -77,8 +80,9 @@ type Input struct {
 	// Finish is the provider's stop reason; only "stop" is used.
 	Finish string
 	Base   Base
-	// Targets are the files that may change. Empty means every source file
-	// that is not protected.
+	// Targets are the files that may change; a folder stands for all below it
+	// that is not protected. Empty means every source file that is not
+	// protected.
 	Targets []string
 	// Task is the text of the task. A definition that it names may go.
 	Task string
@@ -149,6 +153,7 @@ func (v *Validator) Close() error { return v.worker.Close() }
 // can't be judged is rejected.
 func (v *Validator) Check(ctx context.Context, in Input) Verdict {
 	c := &check{Validator: v, in: in}
+	c.declare()
 	if r := c.run(placing); r != nil {
 		return c.rejected(r)
 	}
