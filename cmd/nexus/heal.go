@@ -28,7 +28,7 @@ type healCmd struct {
 	Dir string `arg:"" help:"The project folder."`
 
 	Test     string        `placeholder:"CMD" help:"Test command; default: found from the project's own files."`
-	Target   []string      `placeholder:"PATH" help:"Only this path may change (repeatable); default: every file but tests and configuration."`
+	Target   []string      `sep:"none" placeholder:"PATH" help:"Only this path may change (repeatable); default: every file but tests and configuration."`
 	Source   []string      `enum:"model,engine" placeholder:"NAME" help:"Where fixes come from, in this order: model, engine. Default: model when one is configured, then engine."`
 	InPlace  bool          `help:"Write candidates to the folder itself while they are tested (it is rolled back unless one is approved)."`
 	Deliver  string        `default:"apply" enum:"apply,patch" help:"apply writes the folder, patch writes a patch file."`
@@ -140,7 +140,7 @@ func (c *healCmd) folder() (string, error) {
 // task is what is published for the flags.
 func (c *healCmd) task(dir string, cfg node.Config) (wire.Heal, error) {
 	h := wire.Heal{
-		Dir: dir, Home: cfg.Rules.Home, Test: c.Test, Targets: c.Target, Sources: c.Source, Deliver: c.Deliver,
+		Dir: dir, Home: cfg.Rules.Home, Test: c.Test, Sources: c.Source, Deliver: c.Deliver,
 		InPlace: c.InPlace, Report: c.Report, Limits: &wire.HealLimits{ModelCalls: c.MaxCalls},
 	}
 	if c.DryRun {
@@ -150,14 +150,9 @@ func (c *healCmd) task(dir string, cfg node.Config) (wire.Heal, error) {
 		s := c.Timeout.Seconds()
 		h.Limits.Seconds = &s
 	}
-	for i, t := range h.Targets {
-		if filepath.IsAbs(t) {
-			rel, err := filepath.Rel(dir, t)
-			if err != nil || !filepath.IsLocal(rel) {
-				return h, fmt.Errorf("--target %s lies outside %s", t, dir)
-			}
-			h.Targets[i] = filepath.ToSlash(rel)
-		}
+	var err error
+	if h.Targets, err = relative("--target", dir, c.Target); err != nil {
+		return h, err
 	}
 	if slices.Contains(h.Sources, string(run.SourceModel)) && cfg.Model == nil {
 		return h, errors.New("--source model needs a model: set NEXUS_MODEL_BASE_URL (ending in /v1) and NEXUS_MODEL, and NEXUS_MODEL_API_KEY where the server wants one")
@@ -168,6 +163,25 @@ func (c *healCmd) task(dir string, cfg node.Config) (wire.Heal, error) {
 	}
 	h.Driver = &run.Driver{PID: os.Getpid(), Start: start, Host: cfg.Rules.Home}
 	return h, nil
+}
+
+// relative writes paths below dir relative to it; a flag names them.
+func relative(flag, dir string, paths []string) ([]string, error) {
+	out := make([]string, 0, len(paths))
+	for _, p := range paths {
+		rel := p
+		if filepath.IsAbs(p) {
+			var err error
+			if rel, err = filepath.Rel(dir, p); err != nil {
+				return nil, fmt.Errorf("%s %s: %w", flag, p, err)
+			}
+		}
+		if !filepath.IsLocal(rel) {
+			return nil, fmt.Errorf("%s %s leaves the folder %s", flag, p, dir)
+		}
+		out = append(out, filepath.ToSlash(rel))
+	}
+	return out, nil
 }
 
 // healing is one heal in this process.

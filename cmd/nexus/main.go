@@ -17,6 +17,7 @@ import (
 // cli is the command line.
 type cli struct {
 	Heal     healCmd     `cmd:"" help:"Make the failing tests of a folder pass, or leave the folder as it was."`
+	Validate validateCmd `cmd:"" help:"Put a model's answer, from standard input, through the gates; nothing is written."`
 	Up       upCmd       `cmd:"" help:"Run server, all workers and the HTTP gateway until Ctrl-C."`
 	Run      runCmd      `cmd:"" help:"Look at runs, or cancel one."`
 	Replay   replayCmd   `cmd:"" help:"Decide a recorded run again and compare."`
@@ -40,6 +41,7 @@ Examples:
   nexus heal app --test "pytest -q app" name the test command
   nexus heal . --dry-run                find and prove a fix, write nothing
   nexus heal . --source engine --json   no model, one JSON object per event
+  nexus validate --base . < answer.txt  judge a model's answer, write nothing
   nexus run ls                          list the runs
   nexus doctor                          what is there, what is missing`
 

@@ -140,11 +140,20 @@ func (w *world) nexus(args ...string) result {
 
 func (w *world) with(env []string, args ...string) result {
 	w.t.Helper()
+	return w.feed("", env, args...)
+}
+
+// feed runs the command with a text on its standard input.
+func (w *world) feed(stdin string, env []string, args ...string) result {
+	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Env = append(append([]string{}, w.env...), env...)
 	var out, errOut bytes.Buffer
+	if stdin != "" {
+		cmd.Stdin = strings.NewReader(stdin)
+	}
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	err := cmd.Run()
 	var exit *exec.ExitError

@@ -69,9 +69,15 @@ func (p protection) touched(m rollback.Manifest, changes []run.Change) string {
 
 // protected lists the files of the project that tests and runner consist of:
 // what the collected ids name, what is named like a test, and configuration.
-func protected(m rollback.Manifest, ev run.Evidence) []string {
+func protected(m rollback.Manifest, ev run.Evidence) []string { return testPaths(m, ev.Collected) }
+
+// TestPaths lists what of a project is named like a test or a runner's
+// configuration: all that is known before the tests have run.
+func TestPaths(m rollback.Manifest) []string { return testPaths(m, nil) }
+
+func testPaths(m rollback.Manifest, ids []string) []string {
 	files := map[string]bool{}
-	for _, id := range ev.Collected {
+	for _, id := range ids {
 		file, _, _ := strings.Cut(id, "::")
 		files[file] = true
 	}
