@@ -197,13 +197,13 @@ func settle(path string, s *source, v variant, t tier, found []int) ([]edit, str
 	}
 	p := placement{at: found[0], literal: t == tierRaw && !h.Literal && h.hasCR()}
 	if t == tierSpace {
-		indent, ok := s.reindent(h, found[0])
+		placed, ok := s.reindent(h, found[0])
 		if !ok {
 			return nil, "", refuse(GatePlace, ReasonIndentation, path,
 				"the lines at %d of %s have another indentation than the answer quotes; quote them exactly:\n%s",
 				found[0]+1, path, s.quote(found[0], found[0]+len(h.old())))
 		}
-		p.indent = indent
+		h = placed
 	}
 	return s.spans(h, p), note, nil
 }

@@ -110,7 +110,7 @@ func (a *answer) searchName(i, floor int) string {
 	return ""
 }
 
-var tagBlock = regexp.MustCompile(`(?is)<file>(.*?)</file>\s*<original>(.*?)</original>\s*<patched>(.*?)</patched>`)
+var tagBlock = regexp.MustCompile(`(?is)<file>(.*?)</file>[^\n]*\s*<original>(.*?)</original>[^\n]*\s*<patched>(.*?)</patched>`)
 
 // readTags reads <file>, <original> and <patched> tags.
 func readTags(a *answer) (Draft, bool, error) {

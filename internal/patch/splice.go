@@ -2,6 +2,7 @@ package patch
 
 import (
 	"bytes"
+	"slices"
 	"sort"
 )
 
@@ -17,6 +18,7 @@ func splice(path string, data []byte, edits []edit) ([]byte, *Error) {
 	edits = append([]edit(nil), edits...)
 	sort.SliceStable(edits, func(i, j int) bool { return edits[i].from < edits[j].from })
 	size := len(data)
+	edits = slices.CompactFunc(edits, sameEdit)
 	for i, e := range edits {
 		if i > 0 && e.from < edits[i-1].to {
 			return nil, refuse(GatePlace, ReasonOverlap, path, "two edits change the same lines of %s", path)
@@ -35,6 +37,12 @@ func splice(path string, data []byte, edits []edit) ([]byte, *Error) {
 		return nil, refuse(GatePlace, ReasonPostcondition, path, "an edit of %s would have changed other bytes", path)
 	}
 	return out, nil
+}
+
+// sameEdit says that two hunks make the same change of the same lines: the
+// answer says it twice, and it is made once. Insertions are kept apart.
+func sameEdit(a, b edit) bool {
+	return a.from == b.from && a.to == b.to && a.from < a.to && bytes.Equal(a.text, b.text)
 }
 
 // untouched walks old and new in step over everything that no edit covers.
@@ -57,8 +65,6 @@ type placement struct {
 	// literal says that the hunk's lines hold the file's own CRs, so that the
 	// new lines' line ends are meant as they are.
 	literal bool
-	// indent rewrites the indentation of a new line, nil to keep it.
-	indent func([]byte) ([]byte, bool)
 }
 
 // spans turns a placed hunk into edits of the lines that really change; every
@@ -94,9 +100,6 @@ func (s *source) replace(h *Hunk, p placement, first, last int, adds []Line) edi
 	}
 	for k, l := range adds {
 		text := l.Text
-		if p.indent != nil && !blank(text) {
-			text, _ = p.indent(text)
-		}
 		eol := s.lineEnd(first, last, k)
 		if p.literal {
 			text, eol = literalEnd(text)
