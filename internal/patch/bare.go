@@ -36,8 +36,8 @@ const statementForms = `(?:async\s+)?def\s+\w+\s*\(.*` + // Python
 // readBare takes a text without any mark for the only target's new content
 // when at least one of its lines is a statement.
 func readBare(a *answer) (Draft, bool, error) {
-	claims := false
-	for _, l := range a.lines {
+	claims, lines := false, a.opened()
+	for _, l := range lines {
 		if statement.Match(l) {
 			claims = true
 			break
@@ -54,8 +54,24 @@ func readBare(a *answer) (Draft, bool, error) {
 	}
 	a.note("bare code without a fence was taken for " + only)
 	return Draft{Format: FormatFile, Files: []File{{
-		Path: only, Op: OpModify, Whole: true, Body: joinText(trimBlankEnds(a.lines)),
+		Path: only, Op: OpModify, Whole: true, Body: joinText(trimBlankEnds(lines)),
 	}}}, true, nil
+}
+
+// opened is the text up to its only fence mark, when that can't open a block:
+// the answer begins inside a block that the prompt has opened.
+func (a *answer) opened() [][]byte {
+	if len(a.fences) != 1 || a.fences[0].closed || a.fences[0].info != "" {
+		return a.lines
+	}
+	return a.lines[:a.fences[0].start]
+}
+
+// begunInside says whether an answer starts with code and has nothing but the
+// mark that ends it.
+func (a *answer) begunInside() bool {
+	lines := trimBlankEnds(a.opened())
+	return len(lines) > 0 && len(lines) < len(a.lines) && statement.Match(lines[0])
 }
 
 // trimBlankEnds drops blank lines before and after an answer.

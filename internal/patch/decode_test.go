@@ -118,13 +118,18 @@ func TestUnnamedBlocks(t *testing.T) {
 		"orphan think":   "let me see\n```python\nx = 1\n```\n</think>\n" + body,
 		"harmony":        "<|channel|>analysis<|message|>hm\n<|channel|>final<|message|>" + body,
 		"unclosed":       "Fixed:\n```python\n" + fixedCalc,
+		"with example":   body + "Use it:\n```python\nfrom calc import add\nprint(add(1, 2))\n```\nor\n```\nadd(3, 4)\n```\n",
+		"stray mark":     body + "```\n",
+		"no opening":     fixedCalc + "```\n",
+		"cut at opening": fixedCalc + "```\nThe operator was wrong.\n",
 	} {
 		got, _, err := calc().apply(text, oneTarget)
 		require.NoError(t, err, name)
 		require.Equal(t, fixedCalc, got["calc.py"], name)
 	}
 	for name, text := range map[string]string{
-		"two bodies":   body + "or\n```python\nx = 1\n```\n",
+		"two bodies":   body + "or\n```python\ndef add(a, b):\n    return b + a\n```\n",
+		"no definition": "```python\nx = 1\n```\nor\n```python\nx = 2\n```\n",
 		"only command": "```bash\npytest -q\n```\n",
 	} {
 		_, _, err := calc().apply(text, oneTarget)

@@ -3,6 +3,8 @@ package patch
 import (
 	"bytes"
 	"path"
+	"regexp"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -23,7 +25,7 @@ type block struct {
 // readFences reads whole files from fenced blocks.
 func readFences(a *answer) (Draft, bool, error) {
 	blocks := a.blocks()
-	if len(blocks) == 0 {
+	if len(blocks) == 0 || a.begunInside() {
 		return Draft{}, false, nil
 	}
 	blocks, err := a.assign(blocks)
@@ -52,8 +54,8 @@ func (a *answer) blocks() []block {
 			pending = p
 			continue
 		}
-		if f.inline {
-			continue
+		if f.inline || allBlank(f.body) && !f.closed {
+			continue // no block at all, or a stray mark at the end
 		}
 		b := block{fence: f}
 		b.lang, b.name = a.names.info(f.info)
@@ -149,6 +151,9 @@ func (a *answer) assign(blocks []block) ([]block, error) {
 		unnamed = matching(unnamed, "")
 	}
 	unnamed = distinct(unnamed)
+	if single && len(unnamed) > 1 {
+		unnamed = a.withoutExamples(unnamed)
+	}
 	switch {
 	case len(named) == 0 && len(unnamed) == 0:
 		return nil, refuse(GateDecode, ReasonLanguage, "", "no block of the answer holds code for %s", a.names.allowed())
@@ -163,6 +168,27 @@ func (a *answer) assign(blocks []block) ([]block, error) {
 	return nil, refuse(GateDecode, ReasonNoPath, "",
 		"%d code blocks do not say which file they are; put the path above each block. Files: %s",
 		len(unnamed), a.names.allowed())
+}
+
+// defines matches the first line of a definition at the top level.
+var defines = regexp.MustCompile(
+	`^(?:(?:export|default|async|pub|public|abstract|final|static) +)*` +
+		`(?:def|class|func|function|fn|type|struct|interface|enum|trait|impl|module) +\w`)
+
+// withoutExamples drops the blocks that define nothing when one block does: a
+// model likes to show how its code is called, or what was wrong.
+func (a *answer) withoutExamples(blocks []block) []block {
+	var kept []block
+	for _, b := range blocks {
+		if slices.ContainsFunc(b.body, defines.Match) {
+			kept = append(kept, b)
+		}
+	}
+	if len(kept) != 1 {
+		return blocks
+	}
+	a.note("the blocks that define nothing were taken for examples")
+	return kept
 }
 
 func hasName(blocks []block, name string) bool {
