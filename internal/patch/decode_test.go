@@ -128,9 +128,9 @@ func TestUnnamedBlocks(t *testing.T) {
 		require.Equal(t, fixedCalc, got["calc.py"], name)
 	}
 	for name, text := range map[string]string{
-		"two bodies":   body + "or\n```python\ndef add(a, b):\n    return b + a\n```\n",
+		"two bodies":    body + "or\n```python\ndef add(a, b):\n    return b + a\n```\n",
 		"no definition": "```python\nx = 1\n```\nor\n```python\nx = 2\n```\n",
-		"only command": "```bash\npytest -q\n```\n",
+		"only command":  "```bash\npytest -q\n```\n",
 	} {
 		_, _, err := calc().apply(text, oneTarget)
 		requireReason(t, err, patch.ReasonNoPath, patch.ReasonLanguage)

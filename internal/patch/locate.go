@@ -28,10 +28,10 @@ func (t tier) String() string {
 }
 
 // locate finds the only place of a hunk and makes its edits. The note names
-// the tolerance that was used.
-func locate(path string, s *source, h *Hunk) ([]edit, string, *Error) {
+// the tolerance that was used. The hunk is the nth of all that are the same.
+func locate(path string, s *source, h *Hunk, nth, all int) ([]edit, string, *Error) {
 	if h.Literal {
-		edits, err := locateText(path, s, h)
+		edits, err := locateText(path, s, h, nth, all)
 		if err != nil && err.Reason != ReasonNoMatch {
 			return nil, "", err
 		}
@@ -46,10 +46,26 @@ func locate(path string, s *source, h *Hunk) ([]edit, string, *Error) {
 			if len(found) == 0 {
 				continue
 			}
+			found, made := nthOf(found, nth, all)
+			if made {
+				return nil, "", nil
+			}
 			return settle(path, s, v, t, found)
 		}
 	}
 	return nil, "", missed(path, s, h)
+}
+
+// nthOf picks the place of the nth of several equal hunks. made says that the
+// one place there is has had its edit already.
+func nthOf(found []int, nth, all int) (place []int, made bool) {
+	switch {
+	case len(found) == all:
+		return found[nth : nth+1], false
+	case len(found) == 1 && nth > 0:
+		return nil, true
+	}
+	return found, false
 }
 
 // old is the hunk's old side.

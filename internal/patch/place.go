@@ -3,6 +3,7 @@ package patch
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"sort"
 	"unicode/utf8"
 )
@@ -47,7 +48,7 @@ func placeFile(f *File, read func(string) ([]byte, bool)) ([]Edit, error) {
 		return placeDelete(f, old, exists)
 	case f.Op == OpCreate && exists:
 		return nil, refuse(GatePlace, ReasonExists, f.Path, "%s exists already; answer with an edit of it", f.Path)
-	case f.Op == OpCreate, f.Whole && !exists:
+	case f.Op == OpCreate, !exists && (f.Whole || f.writes()):
 		return placeCreate(f)
 	case !exists:
 		return nil, refuse(GatePlace, ReasonMissing, f.Path, "there is no file %s in the project", f.Path)
@@ -87,24 +88,38 @@ func placeCreate(f *File) ([]Edit, error) {
 	return []Edit{{Path: f.Path, Op: OpCreate, New: body, Mode: f.Mode}}, nil
 }
 
+// writes says that the first thing a file's blocks do is to write text that
+// replaces nothing.
+func (f *File) writes() bool {
+	return len(f.Hunks) > 0 && f.Hunks[0].Literal && len(f.Hunks[0].Search) == 0
+}
+
+// createdBody is what the hunks make of a file that does not exist. A later
+// block may edit what the blocks before it have written.
 func createdBody(f *File) ([]byte, error) {
 	var body []byte
-	for _, h := range f.Hunks {
-		if h.Literal {
-			if len(h.Search) > 0 {
-				return nil, refuse(GatePlace, ReasonMissing, f.Path, "there is no file %s in the project", f.Path)
-			}
+	for i, h := range f.Hunks {
+		switch {
+		case h.Literal && len(h.Search) == 0:
 			body = append(body, h.Replace...)
-			continue
-		}
-		for _, l := range h.Lines {
-			if l.Kind == '-' || (l.Kind == ' ' && !blank(l.Text)) {
-				return nil, refuse(GatePlace, ReasonMissing, f.Path,
-					"%s is to be created, yet the answer quotes lines of it", f.Path)
+		case h.Sequential && len(body) > 0:
+			edited, _, err := applyHunks(f.Path, body, f.Hunks[i:i+1])
+			if err != nil {
+				return nil, err
 			}
-			body = append(body, l.Text...)
-			if !l.NoEOL {
-				body = append(body, '\n')
+			body = edited
+		case h.Literal:
+			return nil, refuse(GatePlace, ReasonMissing, f.Path, "there is no file %s in the project", f.Path)
+		default:
+			for _, l := range h.Lines {
+				if l.Kind == '-' || (l.Kind == ' ' && !blank(l.Text)) {
+					return nil, refuse(GatePlace, ReasonMissing, f.Path,
+						"%s is to be created, yet the answer quotes lines of it", f.Path)
+				}
+				body = append(body, l.Text...)
+				if !l.NoEOL {
+					body = append(body, '\n')
+				}
 			}
 		}
 	}
@@ -207,14 +222,15 @@ func applyHunks(path string, old []byte, hunks []Hunk) ([]byte, []string, error)
 		notes   []string
 	)
 	for i := range hunks {
-		edits, note, err := locate(path, base, &hunks[i])
+		nth, all := repeats(hunks, i)
+		edits, note, err := locate(path, base, &hunks[i], nth, all)
 		if err != nil && hunks[i].Sequential && len(pending) > 0 && reasonOf(err) == ReasonNoMatch {
 			mid, serr := splice(path, base.data, pending)
 			if serr != nil {
 				return nil, nil, serr
 			}
 			base, pending = newSource(mid), nil
-			edits, note, err = locate(path, base, &hunks[i])
+			edits, note, err = locate(path, base, &hunks[i], nth, all)
 		}
 		if err != nil {
 			return nil, nil, describe(err, i, len(hunks))
@@ -237,6 +253,27 @@ func applyHunks(path string, old []byte, hunks []Hunk) ([]byte, []string, error)
 		out = append(bytes.Clone(bom), out...)
 	}
 	return out, notes, nil
+}
+
+// repeats counts the hunks that are the same as hunk i: those before it, and
+// all of them. An answer that says the same edit once for each place means all
+// the places; where there is but one, it has said it twice.
+func repeats(hunks []Hunk, i int) (nth, all int) {
+	for k := range hunks {
+		if hunks[k].same(&hunks[i]) {
+			all++
+			if k < i {
+				nth++
+			}
+		}
+	}
+	return nth, all
+}
+
+// same compares what two hunks look for and what they write.
+func (h *Hunk) same(o *Hunk) bool {
+	return h.Literal == o.Literal && bytes.Equal(h.Search, o.Search) && bytes.Equal(h.Replace, o.Replace) &&
+		slices.EqualFunc(h.Lines, o.Lines, func(a, b Line) bool { return a.Kind == b.Kind && bytes.Equal(a.Text, b.Text) })
 }
 
 // describe says which of several hunks failed and that the others matched.

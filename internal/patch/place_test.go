@@ -115,6 +115,27 @@ var (
 		"cline markers": {
 			"a\nb\n", "f\n------- SEARCH\na\n=======\nA\n+++++++ REPLACE\n", "A\nb\n",
 		},
+		"the same edit for each place": {
+			"a\nx\nb\nx\nc\n", block("f", "x\n", "x\ny\n") + block("f", "x\n", "x\ny\n"), "a\nx\ny\nb\nx\ny\nc\n",
+		},
+		"the same text for each place": {
+			"x a x\n", edits("f", "x", "y", "x", "y"), "y a y\n",
+		},
+		"the same insertion twice": {
+			"a\nx\nb\n", block("f", "x\n", "x\ny\n") + block("f", "x\n", "x\ny\n"), "a\nx\ny\nb\n",
+		},
+		"a divider too many": {
+			"a\nb\n", "f\n<<<<<<< SEARCH\na\n=======\nA\n=======\n>>>>>>> REPLACE\n", "A\nb\n",
+		},
+		"a divider too many, nothing instead": {
+			"a\nb\n", "f\n<<<<<<< SEARCH\na\n=======\n=======\n>>>>>>> REPLACE\n", "b\n",
+		},
+		"a divider for the end": {
+			"a\nb\n", "f\n```\n<<<<<<< SEARCH\na\n=======\nA\n=======\n```\nDone.\n", "A\nb\n",
+		},
+		"a divider for the end, before the next block": {
+			"a\nb\n", "f\n<<<<<<< SEARCH\na\n=======\nA\n=======\n\n" + block("f", "b\n", "B\n"), "A\nB\n",
+		},
 		"deletion of lines": {"a\nb\nc\n", block("f", "a\nb\n", "a\n"), "a\nc\n"},
 		"whole file in a CRLF file": {
 			"a\r\nb\r\n", "```text f\na\nB\nc\n```\n", "a\r\nB\r\nc\r\n",
@@ -153,12 +174,18 @@ func TestNotPlaced(t *testing.T) {
 			"if a:\n  x\nif b:\n      y\n", block("f", "if a:\n    x\nif b:\n    y\n", "if a:\n    x\nif b:\n    z\n"),
 			patch.ReasonNoMatch + "," + patch.ReasonIndentation, "",
 		},
-		"binary":           {"a\x00b\n", block("f", "a\n", "b\n"), patch.ReasonBinary, ""},
-		"encoding":         {"caf\xe9\nb\n", block("f", "b\n", "bé\n"), patch.ReasonEncoding, ""},
-		"encoding, whole":  {"caf\xe9\nb\n", "```text f\ncafe\nB\n```\n", patch.ReasonEncoding, ""},
-		"elided search":    {"a\nb\nc\nd\n", block("f", "a\n...\nd\n", "z\n"), patch.ReasonNoMatch, ""},
-		"second hunk":      {"a\nb\n", diffOf("f", "@@\n-a\n+A\n@@\n-q\n+Q\n"), patch.ReasonNoMatch, "Hunk 1 matched"},
-		"empty search":     {"a\n", edits("f", "", "b"), patch.ReasonNoContext, ""},
+		"binary":              {"a\x00b\n", block("f", "a\n", "b\n"), patch.ReasonBinary, ""},
+		"encoding":            {"caf\xe9\nb\n", block("f", "b\n", "bé\n"), patch.ReasonEncoding, ""},
+		"encoding, whole":     {"caf\xe9\nb\n", "```text f\ncafe\nB\n```\n", patch.ReasonEncoding, ""},
+		"elided search":       {"a\nb\nc\nd\n", block("f", "a\n...\nd\n", "z\n"), patch.ReasonNoMatch, ""},
+		"second hunk":         {"a\nb\n", diffOf("f", "@@\n-a\n+A\n@@\n-q\n+Q\n"), patch.ReasonNoMatch, "Hunk 1 matched"},
+		"empty search":        {"a\n", edits("f", "", "b"), patch.ReasonNoContext, ""},
+		"title or divider":    {"a\n", "f\n<<<<<<< SEARCH\na\n=======\nExample\n=======\n>>>>>>> REPLACE\n", patch.ReasonMalformed, ""},
+		"divider in the text": {"a\n", "f\n<<<<<<< SEARCH\na\n=======\nA\n=======\nB\n>>>>>>> REPLACE\n", patch.ReasonMalformed, ""},
+		"divider, then text":  {"a\n", "f\n<<<<<<< SEARCH\na\n=======\nA\n=======\nB\n", patch.ReasonMalformed, ""},
+		"more places than edits": {
+			"x\ny\nx\nx\n", block("f", "x\n", "z\n") + block("f", "x\n", "z\n"), patch.ReasonAmbiguous, "1, 3, 4",
+		},
 		"only blank lines": {"a\n\nb\n\n", block("f", "\n", "x\n"), patch.ReasonNoContext, ""},
 	} {
 		_, _, err := tree{"f": c.old}.apply(c.text, patch.Options{Targets: []string{"f"}})
@@ -166,6 +193,17 @@ func TestNotPlaced(t *testing.T) {
 		requireReason(t, err, strings.Split(c.reason, ",")...)
 		require.Contains(t, err.Error(), c.says, name)
 	}
+}
+
+// TestBlocksOfANewFile: later blocks may edit what the first one writes.
+func TestBlocksOfANewFile(t *testing.T) {
+	t.Parallel()
+	text := block("new.py", "", "x = 1\ny = 2\n") + block("new.py", "y = 2\n", "y = 3\n")
+	got, _, err := tree{}.apply(text, patch.Options{})
+	require.NoError(t, err)
+	require.Equal(t, tree{"new.py": "x = 1\ny = 3\n"}, got)
+	_, _, err = tree{}.apply(text+block("new.py", "z = 1\n", "z = 2\n"), patch.Options{})
+	requireReason(t, err, patch.ReasonNoMatch)
 }
 
 // TestRepeatedEditsAddNoLines: three edits of one line leave the line count.

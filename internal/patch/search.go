@@ -61,27 +61,62 @@ func (b searchPair) file(name string) File {
 }
 
 // searchBlock reads the block that opens at line i and returns the line after
-// it. Two dividers make it unclear which text is which, and are refused.
+// it. A second divider is noise where nothing of the replacement follows it,
+// and ends a block that has no other end; anywhere else it leaves open which
+// text is which, and the block is refused.
 func (a *answer) searchBlock(i int) (searchPair, int, error) {
-	split := -1
+	splits, end := a.searchMarks(i)
+	switch {
+	case len(splits) == 0:
+		return searchPair{}, 0, refuse(GateDecode, ReasonMalformed, "", "a SEARCH/REPLACE block has no ======= line")
+	case len(splits) == 1 && end < 0:
+		return searchPair{}, 0, refuse(GateDecode, ReasonMalformed, "", "a SEARCH/REPLACE block has no >>>>>>> REPLACE line")
+	case len(splits) == 1:
+		return searchPair{a.lines[i+1 : splits[0]], a.lines[splits[0]+1 : end]}, end + 1, nil
+	}
+	next := splits[1] + 1
+	noise := end >= 0 && allBlank(a.lines[next:end])
+	if len(splits) > 2 || a.underlines(splits) || !(noise || end < 0 && a.textEnds(next)) {
+		return searchPair{}, 0, refuse(GateDecode, ReasonMalformed, "",
+			"a SEARCH/REPLACE block holds more than one ======= line")
+	}
+	if noise {
+		next = end + 1
+	}
+	a.note("a second ======= line of a SEARCH/REPLACE block was ignored")
+	return searchPair{a.lines[i+1 : splits[0]], a.lines[splits[0]+1 : splits[1]]}, next, nil
+}
+
+// searchMarks finds the dividers of the block that opens at line i and its end
+// mark, -1 when another block opens before it or there is none.
+func (a *answer) searchMarks(i int) (splits []int, end int) {
 	for k := i + 1; k < len(a.lines); k++ {
-		l := a.lines[k]
-		switch {
+		switch l := a.lines[k]; {
 		case searchOpen.Match(l):
-			return searchPair{}, 0, refuse(GateDecode, ReasonMalformed, "", "a SEARCH block starts inside another one")
+			return splits, -1
 		case searchSplit.Match(l):
-			if split >= 0 {
-				return searchPair{}, 0, refuse(GateDecode, ReasonMalformed, "",
-					"a SEARCH/REPLACE block holds more than one ======= line")
-			}
-			split = k
-		case searchClose.Match(l) && split >= 0:
-			return searchPair{a.lines[i+1 : split], a.lines[split+1 : k]}, k + 1, nil
+			splits = append(splits, k)
 		case searchClose.Match(l):
-			return searchPair{}, 0, refuse(GateDecode, ReasonMalformed, "", "a SEARCH/REPLACE block has no ======= line")
+			return splits, k
 		}
 	}
-	return searchPair{}, 0, refuse(GateDecode, ReasonMalformed, "", "a SEARCH/REPLACE block has no >>>>>>> REPLACE line")
+	return splits, -1
+}
+
+// underlines says whether the second divider may be the underline of a title,
+// which is content.
+func (a *answer) underlines(splits []int) bool {
+	title := bytes.TrimSpace(a.lines[splits[1]-1])
+	return splits[1] > splits[0]+1 && len(title) == len(bytes.TrimSpace(a.lines[splits[1]]))
+}
+
+// textEnds says whether line k is the end of a paragraph, a fence or the text.
+func (a *answer) textEnds(k int) bool {
+	if k >= len(a.lines) || blank(a.lines[k]) {
+		return true
+	}
+	_, fence := parseMark(a.lines[k])
+	return fence
 }
 
 // searchName looks for the block's path above it: the info string of the fence

@@ -106,7 +106,7 @@ func cutNumber(b []byte) (n int, rest []byte, ok bool) {
 
 // locateText finds the only exact occurrence of a search text, inside a line
 // or over several.
-func locateText(path string, s *source, h *Hunk) ([]edit, *Error) {
+func locateText(path string, s *source, h *Hunk, nth, all int) ([]edit, *Error) {
 	if len(h.Search) == 0 {
 		if blank(s.data) {
 			return []edit{{from: 0, to: len(s.data), text: h.Replace}}, nil
@@ -123,8 +123,12 @@ func locateText(path string, s *source, h *Hunk) ([]edit, *Error) {
 		found = append(found, at+i)
 		at += i + 1
 	}
+	found, made := nthOf(found, nth, all)
 	switch len(found) {
 	case 0:
+		if made {
+			return nil, nil
+		}
 		return nil, refuse(GatePlace, ReasonNoMatch, path, "the search text is not in %s", path)
 	case 1:
 		text := h.Replace
