@@ -258,13 +258,16 @@ func (j *jsonReader) edit(m map[string]any, search string) error {
 	if hasNUL(search) || hasNUL(replace) {
 		return refuse(GateDecode, ReasonNUL, "", "an edit holds a NUL character")
 	}
+	hunks := []Hunk{{Literal: true, Search: []byte(search), Replace: []byte(replace), Sequential: true}}
 	name, err := j.path(m)
 	if err != nil {
-		return err
+		held, ok := j.a.holder(hunks)
+		if !ok {
+			return err
+		}
+		name = held
 	}
-	j.files = append(j.files, File{Path: j.a.names.existing(name, false), Op: OpModify, Hunks: []Hunk{{
-		Literal: true, Search: []byte(search), Replace: []byte(replace), Sequential: true,
-	}}})
+	j.files = append(j.files, File{Path: j.a.names.existing(name, false), Op: OpModify, Hunks: hunks})
 	return nil
 }
 

@@ -53,6 +53,9 @@ type Options struct {
 	// Paths are the project's existing files. They serve to recognise names
 	// in the text; they allow nothing.
 	Paths []string
+	// Read returns an existing file's bytes. With it, an edit that names no
+	// file is the one's in which alone its lines are; nil leaves it refused.
+	Read func(path string) ([]byte, bool)
 }
 
 // Draft is a decoded answer: what it wants to do, not yet where.

@@ -35,12 +35,16 @@ func readSearch(a *answer) (Draft, bool, error) {
 		if current == "" {
 			current, _ = a.names.only()
 		}
-		if current == "" {
+		f := b.file(current)
+		if f.Path == "" {
+			f.Path, _ = a.holder(f.Hunks)
+		}
+		if f.Path == "" {
 			return d, true, refuse(GateDecode, ReasonNoPath, "",
 				"a SEARCH block does not say which file it is for; put the path on the line above. Files: %s",
 				a.names.allowed())
 		}
-		d.Files = append(d.Files, b.file(current))
+		d.Files = append(d.Files, f)
 		i, floor = next-1, next
 	}
 	return d, len(d.Files) > 0, nil

@@ -131,11 +131,20 @@ func (r *diffReader) read() error {
 	return r.check()
 }
 
-// check refuses a diff of which nothing but headers is left.
+// check refuses a diff of which nothing but headers is left, and finds the file
+// of one without a path.
 func (r *diffReader) check() error {
-	for _, f := range r.files {
+	for i := range r.files {
+		f := &r.files[i]
 		if len(f.Hunks) == 0 && f.Op == OpModify && f.MoveTo == "" && f.Mode == 0 {
 			return refuse(GateDecode, ReasonMalformed, f.Path, "the diff of %s has no hunk", f.Path)
+		}
+		if f.Path == "" {
+			name, ok := r.a.holder(f.Hunks)
+			if !ok {
+				return r.noPath()
+			}
+			f.Path = name
 		}
 	}
 	if len(r.files) == 0 {
@@ -290,18 +299,23 @@ func (r *diffReader) target(f *File, written string) string {
 	return r.a.names.existing(written, true)
 }
 
-// unnamed is the file of hunks that stand without a header.
+// unnamed is the file of hunks that stand without a header. Its path is empty
+// where only its content can tell; check looks for it.
 func (r *diffReader) unnamed() error {
 	name := r.hint
 	if name == "" {
 		name, _ = r.a.names.only()
 	}
-	if name == "" {
-		return refuse(GateDecode, ReasonNoPath, "",
-			"the diff does not name its file; start it with --- a/PATH and +++ b/PATH. Files: %s", r.a.names.allowed())
+	if name == "" && r.a.opts.Read == nil {
+		return r.noPath()
 	}
 	r.files = append(r.files, File{Path: name, Op: OpModify})
 	return nil
+}
+
+func (r *diffReader) noPath() error {
+	return refuse(GateDecode, ReasonNoPath, "",
+		"the diff does not name its file; start it with --- a/PATH and +++ b/PATH. Files: %s", r.a.names.allowed())
 }
 
 func (r *diffReader) headless() error {

@@ -152,7 +152,7 @@ func (a *answer) assign(blocks []block) ([]block, error) {
 	}
 	unnamed = distinct(unnamed)
 	if single && len(unnamed) > 1 {
-		unnamed = a.withoutExamples(unnamed)
+		unnamed = a.withoutExamples(a.withoutQuotes(unnamed, only))
 	}
 	switch {
 	case len(named) == 0 && len(unnamed) == 0:

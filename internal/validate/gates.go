@@ -78,6 +78,7 @@ type file struct {
 func (c *check) decode() *refusal {
 	d, err := patch.Decode(c.in.Answer, patch.Options{
 		Format: c.in.Format, Finish: c.in.Finish, Targets: c.targets, Paths: c.sources(),
+		Read: c.in.Base.Read,
 	})
 	if noPath(err) {
 		if p := c.implied(); p != "" {

@@ -65,6 +65,7 @@ func source(p string) bool {
 func (c *check) decodeAs(p string) (patch.Draft, error) {
 	return patch.Decode(c.in.Answer, patch.Options{
 		Format: c.in.Format, Finish: c.in.Finish, Targets: []string{p}, Paths: c.sources(),
+		Read: c.in.Base.Read,
 	})
 }
 
