@@ -1,5 +1,5 @@
 # Everything here works with Go, git and make alone; what else is needed is
-# found or installed by scripts/. Variables: RACE=0|1, FUZZTIME=10s.
+# found or installed by scripts/. Variables: RACE=0|1, FUZZTIME=10s, CORPUS=DIR.
 
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
@@ -75,6 +75,10 @@ bench: ## Measure
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (10s)
 	@scripts/fuzz.sh $(FUZZTIME)
+
+.PHONY: corpus
+corpus: ## Run the gates over the model answers in CORPUS=DIR (layout: go run ./internal/corpus)
+	@go run ./internal/corpus -python "$(PYTHON)" "$(CORPUS)"
 
 .PHONY: clean
 clean: ## Remove what was built

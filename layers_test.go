@@ -30,7 +30,7 @@ var shelves = []shelf{
 	{"1 speak, upper shelf", []string{"internal/wire"}},
 	{"2 act", []string{"internal/bus", "internal/sandbox", "internal/rollback", "internal/kb", "internal/llm"}},
 	{"3 judge", []string{"internal/validate", "internal/testrun", "internal/repair", "agentkit"}},
-	{"4 work", []string{"internal/agents", "internal/archive", "internal/gateway"}},
+	{"4 work", []string{"internal/agents", "internal/archive", "internal/gateway", "internal/corpus"}},
 	{"4 one process's part", []string{"internal/node"}},
 	{"5 wire up", []string{"cmd/agents", "cmd/gateway", "cmd/nexus"}},
 }
