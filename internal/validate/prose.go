@@ -46,6 +46,10 @@ func (f *file) prose() *refusal {
 				f.Path, n+1, clip(f.lines[n]))
 		}
 	}
+	if n := f.spoken(fresh); n >= 0 {
+		return refuse(GateProse, "sentence", "%s:%d is prose, not code: %q; answer with code only",
+			f.Path, n+1, clip(f.lines[n]))
+	}
 	return nil
 }
 
