@@ -17,12 +17,7 @@ func bare(t *testing.T, limits Limits, argv ...string) Result {
 	t.Helper()
 	spec, err := Spec{Dir: t.TempDir(), Temp: t.TempDir(), Timeout: 15 * time.Second, Limits: limits, Argv: argv}.normalize()
 	require.NoError(t, err)
-	priv, err := newPrivate(spec.Temp)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, removeTree(priv.root)) }()
-	o, err := newOrder(spec, priv)
-	require.NoError(t, err)
-	res, err := runAt(t.Context(), spec, o.at(LevelThin), "")
+	res, err := runThin(t.Context(), spec, false)
 	require.NoError(t, err)
 	require.Empty(t, res.Features.Cgroup)
 	return res
@@ -63,7 +58,7 @@ func BenchmarkLevels(b *testing.B) {
 			require.NoError(b, exec.CommandContext(b.Context(), "/bin/true").Run())
 		}
 	})
-	for _, level := range []Level{LevelUser, LevelThin} {
+	for _, level := range []Level{LevelFull, LevelUser, LevelThin} {
 		b.Run(string(level), func(b *testing.B) {
 			dir := b.TempDir()
 			for b.Loop() {

@@ -26,18 +26,13 @@ const (
 	drainTimeout = 500 * time.Millisecond
 )
 
-// box is the parent's side of one init process.
+// box is the parent's side of one init process, at LevelThin.
 type box struct {
-	cmd      *exec.Cmd
-	control  *os.File
-	output   *os.File
-	diag     *bytes.Buffer
-	captured *capture
-	overflow chan struct{}
-	drained  chan struct{}
-	drainErr error
-	level    Level
-	group    *cgroup
+	*stream
+	cmd     *exec.Cmd
+	control *os.File
+	diag    *bytes.Buffer
+	group   *cgroup
 }
 
 // startInit starts the init process; the command does not run yet.
@@ -54,20 +49,16 @@ func startInit(ctx context.Context, spec Spec, o *order, group *cgroup) (*box, e
 	}
 	ours, theirs := os.NewFile(uintptr(pair[0]), "control"), os.NewFile(uintptr(pair[1]), "control-init")
 	files = append(files, theirs)
-	b := &box{
-		control: ours, diag: new(bytes.Buffer), captured: newCapture(spec.Limits.KeepHead, spec.Limits.KeepTail),
-		overflow: make(chan struct{}), drained: make(chan struct{}), level: o.Level, group: group,
-	}
+	b := &box{control: ours, diag: new(bytes.Buffer), group: group}
 	stdin, err := stdinFile(spec.Stdin)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: stdin: %w", ErrSetup, err), ours.Close())
 	}
 	files = append(files, stdin)
-	r, w, err := os.Pipe()
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%w: output: %w", ErrSetup, err), ours.Close())
+	var w *os.File
+	if b.stream, w, err = newStream(spec); err != nil {
+		return nil, errors.Join(err, ours.Close())
 	}
-	b.output = r
 	files = append(files, w)
 	pass := []*os.File{theirs, stdin, w}
 	for _, x := range spec.ExtraFiles {
@@ -76,18 +67,15 @@ func startInit(ctx context.Context, spec Spec, o *order, group *cgroup) (*box, e
 	if group != nil {
 		doors, err := group.doors()
 		if err != nil {
-			return nil, errors.Join(err, ours.Close(), r.Close())
+			return nil, errors.Join(err, ours.Close(), b.output.Close())
 		}
 		o.Doors = len(doors)
 		files, pass = append(files, doors...), append(pass, doors...)
 	}
 	if err := b.exec(ctx, pass); err != nil {
-		return nil, errors.Join(err, ours.Close(), r.Close())
+		return nil, errors.Join(err, ours.Close(), b.output.Close())
 	}
-	go func() {
-		defer close(b.drained)
-		b.drainErr = drain(r, b.captured, spec.Log, spec.Limits.OutputBytes, func() { close(b.overflow) })
-	}()
+	b.read(spec)
 	return b, nil
 }
 
@@ -121,33 +109,11 @@ func (b *box) exec(ctx context.Context, pass []*os.File) error {
 	b.cmd.ExtraFiles = pass
 	b.cmd.Stderr = &limited{w: b.diag, left: 16 << 10}
 	b.cmd.WaitDelay = time.Second
-	b.cmd.SysProcAttr = attributes(b.level)
-	err := b.cmd.Start()
-	switch {
-	case err == nil:
-		return nil
-	case b.level != LevelThin && !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.ENOMEM):
-		// A machine that is short of something for a moment is no reason for
-		// less isolation.
-		return fmt.Errorf("%w: level %s: %w", ErrUnavailable, b.level, err)
-	default:
+	b.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := b.cmd.Start(); err != nil {
 		return fmt.Errorf("%w: %w", ErrSetup, err)
 	}
-}
-
-func attributes(level Level) *syscall.SysProcAttr {
-	a := &syscall.SysProcAttr{Setpgid: true}
-	if level != LevelUser {
-		return a
-	}
-	a.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
-		unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
-	a.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
-	a.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
-	if os.Getuid() != 0 {
-		a.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP, unix.CAP_NET_ADMIN}
-	}
-	return a
+	return nil
 }
 
 // decode reads init's next message.
@@ -210,19 +176,7 @@ func (b *box) sweep() {
 // finish ends init's life and the reading of the output.
 func (b *box) finish() error {
 	_ = b.control.Close()
-	timer := time.NewTimer(drainTimeout)
-	defer timer.Stop()
-	select {
-	case <-b.drained:
-	case <-timer.C:
-		// Somebody outside the tree holds the pipe; what came has been read.
-		_ = b.output.SetReadDeadline(time.Now())
-		<-b.drained
-	}
-	if errors.Is(b.drainErr, os.ErrDeadlineExceeded) {
-		return nil
-	}
-	return b.drainErr
+	return b.stream.finish()
 }
 
 // close releases everything; it may follow finish.
@@ -231,9 +185,7 @@ func (b *box) close() {
 	if b.cmd.ProcessState == nil {
 		_ = b.cmd.Wait()
 	}
-	_ = b.output.SetReadDeadline(time.Now())
-	<-b.drained
-	_ = b.output.Close()
+	b.stream.close()
 }
 
 // lost explains an init that ended without a report.
@@ -252,11 +204,7 @@ func (b *box) failed(err error) error {
 	if text == "" {
 		text = "is sandbox.MaybeInit the first call of main?"
 	}
-	kind := ErrSetup
-	if b.level != LevelThin {
-		kind = ErrUnavailable
-	}
-	return fmt.Errorf("%w: init did not start (%w): %s", kind, err, text)
+	return fmt.Errorf("%w: init did not start (%w): %s", ErrSetup, err, text)
 }
 
 // said is the beginning of what init wrote to its standard error.

@@ -18,18 +18,11 @@ import (
 // for the number of processes. The watchdog normally ends a run first; the
 // bounds hold what is faster than it.
 type cgroup struct {
-	// version is v1 or v2; dirs holds one folder for each hierarchy.
+	// version is v1 or v2; dirs holds one folder for each hierarchy: of v1
+	// that of pids, memory and, where it can be had, cpuacct.
 	version string
 	dirs    []string
 }
-
-// cgroupName carries the owner, like the name of a private folder.
-func cgroupName(priv private) string { return filepath.Base(priv.root) }
-
-// The hard bounds lie a little above the limits, so that the watchdog sees a
-// limit passed and ends the run, instead of a command that waits at the bound.
-func hardProcesses(l Limits) int64 { return int64(l.Processes) + 8 }
-func hardMemory(l Limits) int64    { return l.MemoryBytes + l.MemoryBytes/16 + 8<<20 }
 
 // newCgroup makes a cgroup below, or for version 2 beside, the one of this
 // process. It returns nil when none can be had (most users may not), and for
@@ -70,12 +63,18 @@ func newV1(name string, l Limits, mounts, paths map[string]string) *cgroup {
 		}
 		c.dirs = append(c.dirs, dir)
 	}
-	if put(c.dirs[0], "pids.max", hardProcesses(l)) != nil ||
-		put(c.dirs[1], "memory.limit_in_bytes", hardMemory(l)) != nil {
+	if put(c.dirs[0], "pids.max", int64(l.Processes)) != nil ||
+		put(c.dirs[1], "memory.limit_in_bytes", l.MemoryBytes) != nil {
 		return c.discard()
 	}
 	// Only where swap is accounted; without, there is mostly none.
-	_ = put(c.dirs[1], "memory.memsw.limit_in_bytes", hardMemory(l))
+	_ = put(c.dirs[1], "memory.memsw.limit_in_bytes", l.MemoryBytes)
+	if mnt, ok := mounts["cpuacct"]; ok {
+		dir := filepath.Join(mnt, paths["cpuacct"], name)
+		if os.Mkdir(dir, 0o755) == nil { //nolint:gosec // as above
+			c.dirs = append(c.dirs, dir)
+		}
+	}
 	return c
 }
 
@@ -84,8 +83,8 @@ func newV2(dir string, l Limits) *cgroup {
 		return nil
 	}
 	c := &cgroup{version: "v2", dirs: []string{dir}}
-	if put(dir, "pids.max", hardProcesses(l)) != nil ||
-		put(dir, "memory.max", hardMemory(l)) != nil {
+	if put(dir, "pids.max", int64(l.Processes)) != nil ||
+		put(dir, "memory.max", l.MemoryBytes) != nil {
 		return c.discard()
 	}
 	_ = put(dir, "memory.swap.max", 0)
@@ -104,11 +103,17 @@ func put(dir, file string, n int64) error {
 }
 
 // doors opens the control files through which the command itself enters: the
-// init process stays outside, so that a full cgroup never hinders it.
+// init process stays outside, so that a full cgroup never hinders it. A thread
+// that writes itself to "tasks" is moved at once; "cgroup.procs" waits for a
+// grace period of the kernel, 10 ms each time (measured on 6.18).
 func (c *cgroup) doors() ([]*os.File, error) {
+	name := "cgroup.procs"
+	if c.version == "v1" {
+		name = "tasks"
+	}
 	var out []*os.File
 	for _, d := range c.dirs {
-		f, err := os.OpenFile(filepath.Join(d, "cgroup.procs"), os.O_WRONLY, 0)
+		f, err := os.OpenFile(filepath.Join(d, name), os.O_WRONLY, 0)
 		if err != nil {
 			for _, o := range out {
 				_ = o.Close()
@@ -122,18 +127,57 @@ func (c *cgroup) doors() ([]*os.File, error) {
 
 // hit names the limit that the kernel enforced, if it did.
 func (c *cgroup) hit() string {
-	for _, d := range c.dirs {
-		for _, event := range []struct{ file, key, limit string }{
-			{"memory.oom_control", "oom_kill", LimitMemory},
-			{"memory.events", "oom_kill", LimitMemory},
-			{"pids.events", "max", LimitProcesses},
-		} {
-			if count(filepath.Join(d, event.file), event.key) > 0 {
-				return event.limit
-			}
-		}
+	switch {
+	case count(c.memory("memory.oom_control", "memory.events"), "oom_kill") > 0:
+		return LimitMemory
+	case count(filepath.Join(c.dirs[0], "pids.events"), "max") > 0:
+		return LimitProcesses
+	default:
+		return ""
 	}
-	return ""
+}
+
+// memory names a file of the memory controller, by its names in v1 and v2.
+func (c *cgroup) memory(v1, v2 string) string {
+	if c.version == "v1" {
+		return filepath.Join(c.dirs[1], v1)
+	}
+	return filepath.Join(c.dirs[0], v2)
+}
+
+// peak is the most memory that was charged, 0 when the kernel does not say.
+func (c *cgroup) peak() int64 {
+	return number(c.memory("memory.max_usage_in_bytes", "memory.peak"))
+}
+
+// processes is how many processes and threads live now.
+func (c *cgroup) processes() int { return int(number(filepath.Join(c.dirs[0], "pids.current"))) }
+
+// peakProcesses is the most that lived at once, 0 before Linux 6.6.
+func (c *cgroup) peakProcesses() int { return int(number(filepath.Join(c.dirs[0], "pids.peak"))) }
+
+// cpu is the processor time of the tree, 0 when the kernel does not say.
+func (c *cgroup) cpu() time.Duration {
+	switch {
+	case c.version == "v2":
+		return time.Duration(count(filepath.Join(c.dirs[0], "cpu.stat"), "usage_usec")) * time.Microsecond
+	case len(c.dirs) > 2:
+		return time.Duration(number(filepath.Join(c.dirs[2], "cpuacct.usage")))
+	default:
+		return 0
+	}
+}
+
+func number(path string) int64 {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return 0
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 func count(path, key string) int64 {

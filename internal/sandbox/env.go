@@ -44,8 +44,16 @@ func environment(p private, extra []string) []string {
 	return env
 }
 
-// lookup resolves the command like execvp would, with the PATH of env.
-func lookup(argv0, dir string, env []string) (string, error) {
+// lookup resolves the command like execvp would, with the PATH of env. What
+// lies below mountAt may be found in the staged tree dir instead.
+func lookup(argv0, dir, mountAt string, env []string) (string, error) {
+	executable := func(path string) error {
+		err := executable(path)
+		if err != nil && within(mountAt, path) {
+			return executable(dir + path[len(mountAt):])
+		}
+		return err
+	}
 	if strings.Contains(argv0, "/") {
 		path := argv0
 		if !filepath.IsAbs(path) {

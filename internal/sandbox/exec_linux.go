@@ -25,7 +25,7 @@ type launch struct {
 	errFD      uintptr
 	from, to   [3 + maxExtra]uintptr
 	files      uintptr
-	doors      [2]uintptr
+	doors      [4]uintptr
 	ndoors     uintptr
 	rlimits    [8]rlimit
 	nrlimits   uintptr
@@ -169,7 +169,7 @@ func prepare(l *launch) (uint32, syscall.Errno) {
 	}
 	self := uint8('0')
 	for i := uintptr(0); i < l.ndoors; i++ {
-		if _, _, errno := syscall.RawSyscall(unix.SYS_WRITE, l.doors[i&1], uintptr(unsafe.Pointer(&self)), 1); errno != 0 {
+		if _, _, errno := syscall.RawSyscall(unix.SYS_WRITE, l.doors[i&3], uintptr(unsafe.Pointer(&self)), 1); errno != 0 {
 			return stepCgroup, errno
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -76,29 +77,19 @@ func text1(err error) string {
 	return err.Error()
 }
 
-// isolate sets up what the command will find: mounts, network, and this
-// process as the one that inherits orphans.
+// isolate makes this process the one that inherits orphans.
 func (s *supervisor) isolate() (Features, error) {
-	f := Features{Landlock: landlockABI(), Seccomp: true, Signals: signalsScoped(), Network: "seccomp"}
+	f := Features{
+		Landlock: landlockABI(), Seccomp: true, Signals: signalsScoped(), Network: "seccomp", Tree: "nothing", User: "caller",
+	}
+	if s.order.Network == NetFull {
+		f.Network = "open"
+	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return f, fmt.Errorf("subreaper: %w", err)
 	}
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return f, fmt.Errorf("dumpable: %w", err)
-	}
-	if s.order.Level == LevelUser {
-		f.Namespaces = []string{"user", "mount", "pid", "net", "ipc", "uts"}
-		f.Signals, f.Masked, f.Network = true, true, "namespace"
-		if err := s.order.mounts(); err != nil {
-			return f, err
-		}
-	}
-	switch s.order.Network {
-	case NetFull:
-		f.Network = "open"
-	case NetLoopback:
-		return f, loopbackUp()
-	default:
 	}
 	return f, nil
 }
@@ -135,8 +126,21 @@ func (s *supervisor) launch() error {
 	return nil
 }
 
-// plan turns the order into the words that the child works from.
+// plan turns the order into the words that the child works from, and parks
+// the descriptors that init was given.
 func (o order) plan() (*launch, error) {
+	l, err := o.words()
+	if err != nil {
+		return nil, err
+	}
+	if l.dropCaps, err = holdsCaps(); err != nil {
+		return nil, err
+	}
+	return l, o.park(l)
+}
+
+// words are the parts of a launch that are no descriptors.
+func (o order) words() (*launch, error) {
 	l := &launch{
 		initPid: uintptr(os.Getpid()), emptyMask: new(unix.Sigset_t),
 		capHeader: &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3},
@@ -155,12 +159,9 @@ func (o order) plan() (*launch, error) {
 	if l.envp, err = pointers(o.Env); err != nil {
 		return nil, err
 	}
-	if l.dropCaps, err = holdsCaps(); err != nil {
-		return nil, err
-	}
 	l.lastCap = lastCapability()
 	o.setLimits(l)
-	return l, o.park(l)
+	return l, nil
 }
 
 func pointers(words []string) (**byte, error) {
@@ -214,9 +215,8 @@ func (o order) setLimits(l *launch) {
 		seconds := uint64(max(1, (o.Limits.CPU+time.Second-1)/time.Second))
 		add(unix.RLIMIT_CPU, seconds, seconds+1)
 	}
-	if o.Level == LevelUser && os.Getuid() != 0 {
-		// Counted within the user namespace; root is never counted. Well above
-		// the limit, so that the watchdog sees it passed and says so.
+	if o.Counted {
+		// Well above the limit, so that the watchdog sees it passed and says so.
 		procs := 2*uint64(o.Limits.Processes) + 32 //nolint:gosec // not negative
 		add(unix.RLIMIT_NPROC, procs, procs)
 	}
@@ -246,7 +246,7 @@ func holdsCaps() (bool, error) {
 	return d[0].Effective&(1<<unix.CAP_SETPCAP) != 0, nil
 }
 
-func lastCapability() uintptr {
+var lastCapability = sync.OnceValue(func() uintptr {
 	b, err := os.ReadFile("/proc/sys/kernel/cap_last_cap")
 	if err == nil {
 		if n, err := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 8); err == nil {
@@ -254,4 +254,4 @@ func lastCapability() uintptr {
 		}
 	}
 	return unix.CAP_LAST_CAP
-}
+})

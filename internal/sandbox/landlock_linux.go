@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -91,23 +90,54 @@ func handled(abi int, n Network) unix.LandlockRulesetAttr {
 // ruleset opens a Landlock ruleset that grants what the order names and
 // nothing else. The descriptor is -1 when the kernel knows no Landlock.
 func ruleset(o order) (int, error) {
-	abi := landlockABI()
-	if abi == 0 {
-		return -1, nil
+	fd, abi, err := rulesetFD(o.Network)
+	if err != nil || fd < 0 {
+		return fd, err
 	}
-	attr := handled(abi, o.Network)
-	r, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
-	if errno != 0 {
-		return -1, fmt.Errorf("landlock: %w", errno)
-	}
-	fd := int(r)
 	for _, g := range grants(o) {
-		if err := g.add(fd, attr.Handled_access_fs); err != nil {
+		if err := g.add(fd, handled(abi, o.Network).Handled_access_fs); err != nil {
 			_ = unix.Close(fd)
 			return -1, err
 		}
 	}
 	return fd, nil
+}
+
+// rulesetFD opens a ruleset that grants nothing yet, -1 where there is none.
+func rulesetFD(n Network) (fd, abi int, err error) {
+	if abi = landlockABI(); abi == 0 {
+		return -1, 0, nil
+	}
+	attr := handled(abi, n)
+	r, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
+	if errno != 0 {
+		return -1, abi, fmt.Errorf("%w: landlock: %w", ErrSetup, errno)
+	}
+	return int(r), abi, nil
+}
+
+// rules writes the calls that grant what the view holds: reading everywhere,
+// since nothing else is there, and writing where the view says so.
+func (v view) rules(w *writer, ruleset, abi int, n Network) {
+	known := handled(abi, n).Handled_access_fs
+	w.rule(ruleset, "/", dirRead&known)
+	for _, p := range v.writable() {
+		w.rule(ruleset, p, grant{write: true}.rights(v.points[p].dir)&known)
+	}
+	for _, p := range deviceFiles {
+		w.rule(ruleset, p, grant{write: true}.rights(false)&known)
+	}
+	w.rule(ruleset, "/dev/pts", (dirRead|fileWrite|unix.LANDLOCK_ACCESS_FS_IOCTL_DEV)&known)
+}
+
+func (w *writer) rule(ruleset int, path string, rights uint64) {
+	attr := pin(w, &unix.LandlockPathBeneathAttr{Allowed_access: rights, Parent_fd: ruleFD})
+	what := "landlock rule for " + path
+	w.call(what, unix.SYS_OPENAT, unix.AT_FDCWD, path, unix.O_PATH|unix.O_CLOEXEC, 0).into(regRules)
+	w.call(what, unix.SYS_DUP3, regRules, ruleFD, unix.O_CLOEXEC)
+	w.call(what, unix.SYS_LANDLOCK_ADD_RULE, ruleset, unix.LANDLOCK_RULE_PATH_BENEATH, attr, 0)
+	w.call(what, unix.SYS_CLOSE, regRules)
+	w.call(what, unix.SYS_CLOSE, ruleFD)
 }
 
 // grant allows rights at and below a path.
@@ -126,13 +156,6 @@ func grants(o order) []grant {
 	for _, list := range [][]string{deviceFiles, {o.Dir}, o.Writable} {
 		for _, p := range list {
 			out = append(out, grant{path: p, write: true})
-		}
-	}
-	if o.Level == LevelUser {
-		for _, p := range sharedFolders {
-			if slices.Contains(o.Mask, p) {
-				out = append(out, grant{path: p, write: true})
-			}
 		}
 	}
 	return out

@@ -6,7 +6,12 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 )
+
+// clockTick is the unit of times in /proc: USER_HZ is 100 on every
+// architecture that Go runs on.
+const clockTick = 10 * time.Millisecond
 
 // procStat holds the fields of /proc/PID/stat that the sandbox needs.
 type procStat struct {
@@ -14,6 +19,8 @@ type procStat struct {
 	state                     byte
 	start                     uint64
 	rss                       int64
+	// cpu is the time of the process and of the children it waited for.
+	cpu time.Duration
 }
 
 func readStat(pid int) (procStat, error) {
@@ -30,6 +37,10 @@ func readStat(pid int) (procStat, error) {
 	s := procStat{pid: pid, state: f[0][0]}
 	s.ppid, _ = strconv.Atoi(f[1])
 	s.group, _ = strconv.Atoi(f[2])
+	for _, field := range f[11:15] {
+		ticks, _ := strconv.ParseInt(field, 10, 64)
+		s.cpu += time.Duration(ticks) * clockTick
+	}
 	s.threads, _ = strconv.Atoi(f[17])
 	s.start, _ = strconv.ParseUint(f[19], 10, 64)
 	pages, _ := strconv.ParseInt(f[21], 10, 64)

@@ -21,19 +21,18 @@ type order struct {
 	Dir       string
 	ReadOnly  []string
 	Writable  []string
-	Hidden    []string
 	Extra     []int
 	Level     Level
 	Network   Network
 	Limits    Limits
-	// Mask lists folders to hide, where the level can.
-	Mask []string
 	// Doors is the number of cgroup control files, passed after the extra
 	// files, through which the command enters its cgroups.
 	Doors int
 	// Parent and Group are the process and the group that must not be
 	// signalled from inside.
 	Parent, Group int
+	// Counted says that RLIMIT_NPROC counts the command's processes alone.
+	Counted bool
 	// Probe reports the features without running anything.
 	Probe bool
 }

@@ -13,8 +13,20 @@ type Features struct {
 	Seccomp bool `json:"seccomp"`
 	// Namespaces lists the kinds the command had to itself.
 	Namespaces []string `json:"namespaces,omitempty"`
-	// Masked is true when home, temporary and runtime folders were hidden.
+	// Masked is true when the command saw system folders, the tree and granted
+	// paths, and nothing else.
 	Masked bool `json:"masked,omitempty"`
+	// Tree says how the staged tree was mounted: overlay (nothing the command
+	// writes reaches it), bind (it is written, at the path of the project), or
+	// nothing (it is written, at its own path).
+	Tree string `json:"tree,omitempty"`
+	// ReadOnlyOver is true when Spec.ReadOnlyOver was in force.
+	ReadOnlyOver bool `json:"read_only_over,omitempty"`
+	// User is nobody when the command's user owns nothing on the machine, and
+	// caller when it is the caller's own.
+	User string `json:"user,omitempty"`
+	// Bounds says for each limit who holds it, such as memory: cgroup v1.
+	Bounds map[string]string `json:"bounds,omitempty"`
 	// Cgroup is v1 or v2 when the tree was accounted by the kernel; else the
 	// watchdog over /proc bounds memory and processes.
 	Cgroup string `json:"cgroup,omitempty"`
@@ -33,6 +45,13 @@ type Usage struct {
 	PeakBytes int64 `json:"peak_bytes"`
 	// PeakProcesses is the largest number of processes and threads seen.
 	PeakProcesses int `json:"peak_processes"`
+	// TreeBytes and TreeFiles are what the run's own file system held at the
+	// end: what was added to the tree, to home and to temporary folders. Both
+	// are 0 at LevelThin, where nothing counts them.
+	TreeBytes int64 `json:"tree_bytes"`
+	TreeFiles int64 `json:"tree_files"`
+	// OutputBytes is what the command printed.
+	OutputBytes int64 `json:"output_bytes"`
 }
 
 // Result reports one run.

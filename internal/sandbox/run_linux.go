@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -34,26 +34,13 @@ func Run(ctx context.Context, spec Spec) (res Result, err error) {
 	if err != nil {
 		return res, err
 	}
-	priv, err := newPrivate(spec.Temp)
-	if err != nil {
-		return res, err
-	}
-	defer func() {
-		fault.Point("sandbox.temp.remove")
-		err = errors.Join(err, removeTree(priv.root))
-		fault.Point("sandbox.temp.removed")
-	}()
-	o, err := newOrder(spec, priv)
-	if err != nil {
-		return res, err
-	}
 	levels, err := candidates(spec.Level)
 	if err != nil {
 		return res, err
 	}
 	var why []string
 	for i, level := range levels {
-		r, err := runAt(ctx, spec, o.at(level), cgroupName(priv))
+		r, err := runAt(ctx, spec, level)
 		if err == nil || i == len(levels)-1 || !errors.Is(err, ErrUnavailable) {
 			r.Level, r.Why = level, strings.Join(why, "; ")
 			return r, err
@@ -70,8 +57,8 @@ func candidates(want Level) ([]Level, error) {
 	}
 	switch want {
 	case "":
-		return []Level{LevelUser, LevelThin}, nil
-	case LevelUser, LevelThin:
+		return []Level{LevelFull, LevelUser, LevelThin}, nil
+	case LevelVM, LevelFull, LevelUser, LevelThin:
 		return []Level{want}, nil
 	case LevelNone:
 		return nil, fmt.Errorf("%w: level none runs nothing", ErrUnavailable)
@@ -82,13 +69,12 @@ func candidates(want Level) ([]Level, error) {
 
 func newOrder(spec Spec, priv private) (order, error) {
 	env := environment(priv, spec.Env)
-	path, err := lookup(spec.Argv[0], spec.Dir, env)
+	path, err := lookup(spec.Argv[0], spec.Dir, spec.MountAt, env)
 	if err != nil {
 		return order{}, err
 	}
 	o := order{
-		Path: path, Argv: spec.Argv, Env: env, Dir: spec.Dir,
-		ReadOnly: spec.ReadOnly, Hidden: spec.Hidden, Writable: append([]string{priv.root}, spec.Writable...),
+		Path: path, Argv: spec.Argv, Env: env, Dir: spec.Dir, ReadOnly: spec.ReadOnly, Writable: spec.Writable,
 		Network: spec.Network, Limits: spec.Limits, Parent: os.Getpid(), Group: unix.Getpgrp(),
 	}
 	for _, x := range spec.ExtraFiles {
@@ -100,24 +86,73 @@ func newOrder(spec Spec, priv private) (order, error) {
 	return o, nil
 }
 
-func (o order) at(level Level) order {
-	o.Level = level
-	if level == LevelUser {
-		home, err := os.UserHomeDir()
+// runAt runs the command at exactly this level.
+func runAt(ctx context.Context, spec Spec, level Level) (res Result, err error) {
+	switch level {
+	case LevelVM:
+		return runVM(ctx, spec)
+	case LevelFull, LevelUser:
+		group, err := groupFor(level, spec.Limits)
 		if err != nil {
-			home = "/root"
+			return res, err
 		}
-		o.Mask = masks(append([]string{home}, o.Hidden...), slices.Concat([]string{o.Dir}, o.Writable, o.ReadOnly))
+		defer func() { err = errors.Join(err, group.close(ctx)) }()
+		res, err = runSpace(ctx, spec, level, group)
+		if errors.Is(err, errTree) {
+			spec.bindTree = true
+			return runSpace(ctx, spec, level, group)
+		}
+		return res, err
+	default:
+		return runThin(ctx, spec, true)
 	}
-	return o
 }
 
-// runAt runs the command at exactly this level.
-func runAt(ctx context.Context, spec Spec, o order, name string) (res Result, err error) {
-	if o.Level == LevelThin && o.Network == NetLoopback {
-		return Result{}, fmt.Errorf("%w: a loopback of its own needs level user", ErrUnavailable)
+// groupFor makes the cgroup that the level needs.
+func groupFor(level Level, l Limits) (*cgroup, error) {
+	if level != LevelFull {
+		return nil, nil
 	}
-	group := newCgroup(name, spec.Limits)
+	name, err := runName()
+	if err != nil {
+		return nil, err
+	}
+	group := newCgroup(name, l)
+	if group == nil {
+		return nil, fmt.Errorf("%w: level full: no writable cgroup with the controllers memory and pids", ErrUnavailable)
+	}
+	return group, nil
+}
+
+// runThin runs the command at LevelThin, in a cgroup where one can be had.
+func runThin(ctx context.Context, spec Spec, grouped bool) (res Result, err error) {
+	if spec.Network == NetLoopback {
+		return res, fmt.Errorf("%w: a loopback of its own needs level user", ErrUnavailable)
+	}
+	priv, err := newPrivate(spec.Temp)
+	if err != nil {
+		return res, err
+	}
+	defer func() {
+		fault.Point("sandbox.temp.remove")
+		err = errors.Join(err, removeTree(priv.root))
+		fault.Point("sandbox.temp.removed")
+	}()
+	o, err := newOrder(spec, priv)
+	if err != nil {
+		return res, err
+	}
+	o.Level = LevelThin
+	o.Writable = append([]string{priv.root}, o.Writable...)
+	var group *cgroup
+	if grouped {
+		group = newCgroup(filepath.Base(priv.root), spec.Limits)
+	}
+	return o.run(ctx, spec, group)
+}
+
+// run runs the command of the order at LevelThin.
+func (o order) run(ctx context.Context, spec Spec, group *cgroup) (res Result, err error) {
 	defer func() { err = errors.Join(err, group.close(ctx)) }()
 	box, err := startInit(ctx, spec, &o, group)
 	if err != nil {
@@ -144,8 +179,6 @@ func (b *box) begin(o order) (report, error) {
 	switch {
 	case r.NotFound:
 		return r, fmt.Errorf("%w: %s: %s", ErrCommandNotFound, o.Argv[0], r.Error)
-	case r.Error != "" && o.Level != LevelThin:
-		return r, fmt.Errorf("%w: level %s: %s", ErrUnavailable, o.Level, r.Error)
 	case r.Error != "":
 		return r, fmt.Errorf("%w: %s", ErrSetup, r.Error)
 	}
@@ -183,7 +216,10 @@ func (b *box) follow(ctx context.Context, spec Spec, first report) (Result, erro
 		if hit := b.group.hit(); hit != "" && res.Limit == "" {
 			res.Limit, res.Timeout = hit, false
 		}
+		res.Usage.PeakBytes = max(res.Usage.PeakBytes, b.group.peak())
 	}
+	res.Usage.OutputBytes = res.Output.Total
+	res.Features.Bounds = bounds(res.Features, os.Getuid())
 	if ended == endContext {
 		return res, ctx.Err()
 	}

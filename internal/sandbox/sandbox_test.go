@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 func levels(t *testing.T) []sandbox.Level {
 	t.Helper()
 	var out []sandbox.Level
-	for _, l := range []sandbox.Level{sandbox.LevelUser, sandbox.LevelThin} {
+	for _, l := range []sandbox.Level{sandbox.LevelFull, sandbox.LevelUser, sandbox.LevelThin} {
 		if sandbox.Detect(t.Context(), l).Level == l {
 			out = append(out, l)
 		}

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"fmt"
 	"runtime"
+	"sync"
 
 	seccomp "github.com/elastic/go-seccomp-bpf"
 	"github.com/elastic/go-seccomp-bpf/arch"
@@ -73,11 +74,31 @@ func filter(o order, initPid int) ([]unix.SockFilter, error) {
 	return assemble(append(head, program...))
 }
 
+// spaceFilter is the deny list for a command with namespaces of its own. It
+// is the same for every run of one kind.
+func spaceFilter(grouped bool) ([]unix.SockFilter, error) {
+	if grouped {
+		return filterFull()
+	}
+	return filterUser()
+}
+
+var (
+	filterFull = sync.OnceValues(func() ([]unix.SockFilter, error) { return filter(order{Level: LevelFull, Doors: 1}, 1) })
+	filterUser = sync.OnceValues(func() ([]unix.SockFilter, error) { return filter(order{Level: LevelUser}, 1) })
+)
+
 func denied(o order) []string {
 	names := append([]string{}, deniedCalls...)
+	if o.Level == LevelThin || o.Doors == 0 {
+		// Shared memory that no process maps escapes a watchdog. At LevelThin
+		// it is the machine's own, like all that follows, and would stay.
+		names = append(names, "shmget")
+	}
 	if o.Level != LevelThin {
 		return names
 	}
+	names = append(names, "msgget", "semget", "mq_open")
 	if o.Network == NetNone {
 		// Landlock knows no UNIX sockets by path before its ninth ABI, and
 		// nothing hides those of the host here.

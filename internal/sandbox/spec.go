@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -14,7 +16,17 @@ type Level string
 
 // The levels, best first. LevelNone never runs anything.
 const (
+	// LevelVM is a virtual kernel (gVisor's runsc, named by EnvRunsc).
+	LevelVM Level = "vm"
+	// LevelFull is LevelUser with the kernel's own account of memory,
+	// processes and processor time: a writable cgroup, version 1 or 2.
+	LevelFull Level = "full"
+	// LevelUser is user, mount, process, network, IPC, UTS and cgroup
+	// namespaces with a file system of the command's own, Landlock, seccomp
+	// and resource limits; a watchdog bounds memory and processes.
 	LevelUser Level = "user"
+	// LevelThin is Landlock, seccomp, resource limits and a watchdog: for a
+	// folder of the caller's own, on a machine that grants no namespaces.
 	LevelThin Level = "thin"
 	LevelNone Level = "none"
 )
@@ -30,6 +42,8 @@ const (
 	LimitCPU       = "cpu"
 	LimitOutput    = "output"
 	LimitFileSize  = "filesize"
+	LimitTree      = "tree"
+	LimitInodes    = "inodes"
 )
 
 // Network says what the command may reach.
@@ -62,11 +76,17 @@ type Limits struct {
 	MemoryBytes int64
 	// Processes bounds how many processes and threads live at once, default 256.
 	Processes int
-	// CPU bounds the processor time of each process, default none: the wall
-	// clock bounds the run.
+	// CPU bounds the processor time of the whole process tree (LevelThin: of
+	// each process), default none: the wall clock bounds the run.
 	CPU time.Duration
 	// FileSize bounds each file that is written, default 1 GiB.
 	FileSize int64
+	// TreeBytes and Inodes bound what the command may add: to the staged tree,
+	// its home and its temporary folders together, default 1 GiB and 262144.
+	// It then gets ENOSPC. They hold from LevelUser on, where all of it lies
+	// in memory and counts as such too.
+	TreeBytes int64
+	Inodes    int64
 	// OutputBytes ends the run once stdout and stderr together exceed it,
 	// default 100 MiB.
 	OutputBytes int64
@@ -87,10 +107,23 @@ const MaxFD = 250
 
 // Spec describes one run of one command.
 type Spec struct {
-	// Dir is the staged tree: the working directory, readable and writable.
+	// Dir is the staged tree. From LevelUser on the command sees it at MountAt,
+	// and what it changes there lies in memory and ends with the run; Dir is
+	// never written (but see Features.Tree). At LevelThin it works in Dir
+	// itself, which must then be a copy.
 	Dir string
+	// MountAt is the absolute path at which the command finds the tree, and
+	// its working directory: the project's own path, so that editable installs
+	// and absolute paths keep working. Default Dir. At LevelThin there is
+	// nothing to mount with, and a path other than Dir is ignored.
+	MountAt string
+	// ReadOnlyOver lists files and folders of the tree, relative to it, that
+	// the command may only read: tests, the runner, its configuration. Missing
+	// ones are ignored. LevelThin cannot hold them (Features.ReadOnlyOver).
+	ReadOnlyOver []string
 	// Argv is the command. A first word without a slash is looked up on the
-	// PATH of the command's own environment; one with a slash is relative to Dir.
+	// PATH of the command's own environment; one with a slash is relative to
+	// the tree.
 	Argv []string
 	// Env is added to the allow-listed environment, as KEY=value; it wins.
 	Env []string
@@ -116,8 +149,12 @@ type Spec struct {
 	// Log, when set, receives the whole output up to Limits.OutputBytes,
 	// before anything is dropped.
 	Log io.Writer
-	// Temp is where the private folder of the run is made, default os.TempDir.
+	// Temp is where LevelThin makes the private folder of the run, default
+	// os.TempDir.
 	Temp string
+
+	// bindTree mounts Dir itself, where no overlay can be had.
+	bindTree bool
 }
 
 const (
@@ -125,6 +162,8 @@ const (
 	defaultMemory  = 2 << 30
 	defaultProcs   = 256
 	defaultFile    = 1 << 30
+	defaultTree    = 1 << 30
+	defaultInodes  = 1 << 18
 	defaultOutput  = 100 << 20
 	defaultHead    = 256 << 10
 	defaultTail    = 768 << 10
@@ -134,6 +173,8 @@ func (l Limits) withDefaults() Limits {
 	l.MemoryBytes = orDefault(l.MemoryBytes, defaultMemory)
 	l.Processes = orDefault(l.Processes, defaultProcs)
 	l.FileSize = orDefault(l.FileSize, defaultFile)
+	l.TreeBytes = orDefault(l.TreeBytes, defaultTree)
+	l.Inodes = orDefault(l.Inodes, defaultInodes)
 	l.OutputBytes = orDefault(l.OutputBytes, defaultOutput)
 	l.KeepHead = orDefault(l.KeepHead, defaultHead)
 	l.KeepTail = orDefault(l.KeepTail, defaultTail)
@@ -191,6 +232,9 @@ func (s *Spec) normalizePaths() error {
 		return fmt.Errorf("%w: %s is not a folder", ErrSpec, dir)
 	}
 	s.Dir = dir
+	if err := s.normalizeMount(); err != nil {
+		return err
+	}
 	if s.ReadOnly, err = absolute(s.ReadOnly); err != nil {
 		return err
 	}
@@ -199,6 +243,42 @@ func (s *Spec) normalizePaths() error {
 	}
 	s.Writable, err = absolute(s.Writable)
 	return err
+}
+
+// reserved are folders that the sandbox makes itself.
+var reserved = []string{"/proc", "/dev", "/sys", "/usr", "/etc", "/tmp", "/bin", "/sbin", "/lib", "/lib64"}
+
+func (s *Spec) normalizeMount() error {
+	if s.MountAt == "" {
+		s.MountAt = s.Dir
+	}
+	s.MountAt = filepath.Clean(s.MountAt)
+	if !filepath.IsAbs(s.MountAt) || s.MountAt == "/" || slices.Contains(reserved, s.MountAt) ||
+		within("/proc", s.MountAt) || within("/dev", s.MountAt) || within("/sys", s.MountAt) {
+		return fmt.Errorf("%w: nothing can be mounted at %q", ErrSpec, s.MountAt)
+	}
+	s.ReadOnlyOver = slices.Clone(s.ReadOnlyOver)
+	for i, p := range s.ReadOnlyOver {
+		p = filepath.Clean(p)
+		if !filepath.IsLocal(p) || p == "." {
+			return fmt.Errorf("%w: %q is not below the tree", ErrSpec, p)
+		}
+		s.ReadOnlyOver[i] = p
+	}
+	return nil
+}
+
+// within reports whether path is dir or below it, by whole elements.
+func within(dir, path string) bool {
+	return dir == path || dir == "/" || strings.HasPrefix(path, dir+"/")
+}
+
+// inside is the name that a path of the staged tree has for the command.
+func (s Spec) inside(path string) string {
+	if within(s.Dir, path) {
+		return s.MountAt + path[len(s.Dir):]
+	}
+	return path
 }
 
 func absolute(paths []string) ([]string, error) {

@@ -45,7 +45,7 @@ func TestRefusals(t *testing.T) {
 func TestDetectNamesLevelAndReasons(t *testing.T) {
 	t.Parallel()
 	best := sandbox.Detect(t.Context(), "")
-	require.Contains(t, []sandbox.Level{sandbox.LevelUser, sandbox.LevelThin}, best.Level)
+	require.Contains(t, []sandbox.Level{sandbox.LevelFull, sandbox.LevelUser, sandbox.LevelThin}, best.Level)
 	thin := sandbox.Detect(t.Context(), sandbox.LevelThin)
 	require.Equal(t, sandbox.LevelThin, thin.Level)
 	require.NotEmpty(t, thin.Missing)

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"nexuscore.dev/nexus/internal/fault"
 )
@@ -23,12 +25,12 @@ const tempPrefix = "nexus-sandbox-"
 // carries the process that owns it and that process's start time, so that
 // SweepTemp can tell a leftover. Remove it with RemoveTemp.
 func MakeTemp(dir string) (string, error) {
-	start, err := startTime(os.Getpid())
+	name, err := ownName()
 	if err != nil {
-		return "", fmt.Errorf("%w: own start time: %w", ErrSetup, err)
+		return "", err
 	}
 	fault.Point("sandbox.temp.create")
-	root, err := os.MkdirTemp(dir, fmt.Sprintf("%s%d-%d-", tempPrefix, os.Getpid(), start))
+	root, err := os.MkdirTemp(dir, name)
 	fault.Point("sandbox.temp.created")
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", ErrSetup, err)
@@ -39,8 +41,35 @@ func MakeTemp(dir string) (string, error) {
 	return root, nil
 }
 
+// ownName is the beginning of every name that this process gives to what it
+// must remove again.
+func ownName() (string, error) {
+	start, err := startTime(os.Getpid())
+	if err != nil {
+		return "", fmt.Errorf("%w: own start time: %w", ErrSetup, err)
+	}
+	return fmt.Sprintf("%s%d-%d-", tempPrefix, os.Getpid(), start), nil
+}
+
+// runName is a name for something of one run.
+func runName() (string, error) {
+	name, err := ownName()
+	return name + strings.ToLower(rand.Text()), err
+}
+
 // RemoveTemp removes a folder of MakeTemp, whatever modes programs left in it.
 func RemoveTemp(root string) error { return removeTree(root) }
+
+// Where the command finds its own folders at LevelUser and above.
+const (
+	innerHome  = "/home/sandbox"
+	innerTemp  = "/tmp"
+	innerCache = "/var/cache/sandbox"
+)
+
+// privateInside is where the command finds these folders in a file system of
+// its own.
+var privateInside = private{home: innerHome, tmp: innerTemp, cache: innerCache}
 
 // newPrivate makes the folder of one run.
 func newPrivate(dir string) (private, error) {
