@@ -4,7 +4,6 @@ package sandbox
 
 import (
 	"os"
-	"os/exec"
 	"testing"
 	"time"
 
@@ -49,22 +48,4 @@ for i in range(3):
 time.sleep(10)
 `)
 	require.Equal(t, LimitMemory, res.Limit)
-}
-
-// BenchmarkLevels is the price of a run of nothing, beside a bare fork.
-func BenchmarkLevels(b *testing.B) {
-	b.Run("bare", func(b *testing.B) {
-		for b.Loop() {
-			require.NoError(b, exec.CommandContext(b.Context(), "/bin/true").Run())
-		}
-	})
-	for _, level := range []Level{LevelFull, LevelUser, LevelThin} {
-		b.Run(string(level), func(b *testing.B) {
-			dir := b.TempDir()
-			for b.Loop() {
-				_, err := Run(b.Context(), Spec{Dir: dir, Argv: []string{"/bin/true"}, Level: level})
-				require.NoError(b, err)
-			}
-		})
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -20,16 +21,10 @@ func (r *spaceRun) chooseIdentity() (trees, error) {
 	if os.Getuid() != 0 {
 		return nil, nil
 	}
-	owners := map[[2]uint32]int{}
-	defer func() {
-		for _, fd := range owners {
-			_ = unix.Close(fd)
-		}
-	}()
 	t := trees{}
 	give := mayMap(strangerID)
 	if give {
-		fd, err := r.openTree(r.spec.Dir, owners)
+		fd, err := r.openTree(r.spec.Dir, true)
 		if give = err == nil; give {
 			t[r.spec.Dir] = fd
 		} else if !errors.Is(err, errIDMap) {
@@ -43,9 +38,9 @@ func (r *spaceRun) chooseIdentity() (trees, error) {
 		if _, done := t[p.source]; done {
 			continue
 		}
-		fd, err := r.openTree(p.source, map[bool]map[[2]uint32]int{true: owners}[give])
+		fd, err := r.openTree(p.source, give)
 		if errors.Is(err, errIDMap) && !p.write {
-			fd, err = r.openTree(p.source, nil)
+			fd, err = r.openTree(p.source, false)
 		}
 		if err != nil {
 			return nil, err
@@ -62,19 +57,19 @@ func (r *spaceRun) chooseIdentity() (trees, error) {
 var errIDMap = errors.New("files cannot be given to another user")
 
 // openTree copies a mount in the parent, with the owner of path mapped to the
-// stranger when owners is given, and parks it.
-func (r *spaceRun) openTree(path string, owners map[[2]uint32]int) (int, error) {
+// stranger when give is set, and parks it.
+func (r *spaceRun) openTree(path string, give bool) (int, error) {
 	fd, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
 	if err != nil {
 		return 0, fmt.Errorf("%w: open %s: %w", ErrUnavailable, path, err)
 	}
 	defer func() { _ = unix.Close(fd) }()
-	if owners != nil {
+	if give {
 		var st unix.Stat_t
 		if err := unix.Fstat(fd, &st); err != nil {
 			return 0, fmt.Errorf("%w: %s: %w", ErrSetup, path, err)
 		}
-		ns, err := ownerMap(owners, st.Uid, st.Gid)
+		ns, err := ownerMap(st.Uid, st.Gid)
 		if err != nil {
 			return 0, err
 		}
@@ -87,9 +82,18 @@ func (r *spaceRun) openTree(path string, owners map[[2]uint32]int) (int, error) 
 	return int(n), err
 }
 
+// owners keeps a user namespace for each owner of files, as an open file: to
+// make one takes a process.
+var (
+	ownersMu sync.Mutex
+	owners   = map[[2]uint32]int{}
+)
+
 // ownerMap returns a user namespace that maps the owner to the stranger.
-func ownerMap(owners map[[2]uint32]int, uid, gid uint32) (int, error) {
+func ownerMap(uid, gid uint32) (int, error) {
 	key := [2]uint32{uid, gid}
+	ownersMu.Lock()
+	defer ownersMu.Unlock()
 	if fd, ok := owners[key]; ok {
 		return fd, nil
 	}

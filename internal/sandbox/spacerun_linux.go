@@ -124,7 +124,7 @@ func (r *spaceRun) build(control, output *os.File) error {
 	}
 	r.child = &space{flags: spaceFlags(r.spec.Network), control: fd}
 	if r.group == nil {
-		period := unix.NsecToTimespec(int64(watchEvery))
+		period := unix.NsecToTimespec(int64(storeEvery))
 		r.child.period = &period
 	}
 	r.view = newView(r.spec)
@@ -386,6 +386,10 @@ func (r *spaceRun) wait(ctx context.Context, notes <-chan note) (last note, ende
 		}
 	}
 }
+
+// storeEvery is how often process 1 says what the run's file system holds,
+// where no cgroup counts it.
+const storeEvery = 100 * time.Millisecond
 
 // graceToReport is how long process 1 may take to end the tree and to say
 // what it used, before it is killed and the kernel ends the tree.

@@ -288,6 +288,9 @@ func absolute(paths []string) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: %s: %w", ErrSpec, p, err)
 		}
+		if abs == "/" {
+			return nil, fmt.Errorf("%w: / is the whole machine, no folder to grant or to hide", ErrSpec)
+		}
 		out = append(out, filepath.Clean(abs))
 	}
 	return out, nil

@@ -21,18 +21,23 @@ func TestRefusals(t *testing.T) {
 		spec sandbox.Spec
 		want error
 	}{
-		"no command":       {sandbox.Spec{Dir: dir}, sandbox.ErrSpec},
-		"no folder":        {sandbox.Spec{Argv: []string{"true"}}, sandbox.ErrSpec},
-		"missing folder":   {sandbox.Spec{Dir: dir + "/none", Argv: []string{"true"}}, sandbox.ErrSpec},
-		"a file as folder": {sandbox.Spec{Dir: dir + "/plain", Argv: []string{"true"}}, sandbox.ErrSpec},
-		"descriptor 2":     {sandbox.Spec{Dir: dir, Argv: []string{"true"}, ExtraFiles: []sandbox.ExtraFile{{File: os.Stdin, FD: 2}}}, sandbox.ErrSpec},
-		"unknown network":  {sandbox.Spec{Dir: dir, Argv: []string{"true"}, Network: "some"}, sandbox.ErrSpec},
-		"level none":       {sandbox.Spec{Dir: dir, Argv: []string{"true"}, Level: sandbox.LevelNone}, sandbox.ErrUnavailable},
-		"unknown level":    {sandbox.Spec{Dir: dir, Argv: []string{"true"}, Level: "vm9"}, sandbox.ErrUnavailable},
-		"not on PATH":      {sandbox.Spec{Dir: dir, Argv: []string{"no-such-command"}}, sandbox.ErrCommandNotFound},
-		"no such file":     {sandbox.Spec{Dir: dir, Argv: []string{"./none"}}, sandbox.ErrCommandNotFound},
-		"not executable":   {sandbox.Spec{Dir: dir, Argv: []string{"./plain"}}, sandbox.ErrCommandNotFound},
-		"no program":       {sandbox.Spec{Dir: dir, Argv: []string{"./garbage"}}, sandbox.ErrCommandNotFound},
+		"no command":        {sandbox.Spec{Dir: dir}, sandbox.ErrSpec},
+		"no folder":         {sandbox.Spec{Argv: []string{"true"}}, sandbox.ErrSpec},
+		"missing folder":    {sandbox.Spec{Dir: dir + "/none", Argv: []string{"true"}}, sandbox.ErrSpec},
+		"a file as folder":  {sandbox.Spec{Dir: dir + "/plain", Argv: []string{"true"}}, sandbox.ErrSpec},
+		"descriptor 2":      {sandbox.Spec{Dir: dir, Argv: []string{"true"}, ExtraFiles: []sandbox.ExtraFile{{File: os.Stdin, FD: 2}}}, sandbox.ErrSpec},
+		"the whole machine": {sandbox.Spec{Dir: dir, Argv: []string{"true"}, ReadOnly: []string{"/"}}, sandbox.ErrSpec},
+		"a tree at /":       {sandbox.Spec{Dir: dir, Argv: []string{"true"}, MountAt: "/"}, sandbox.ErrSpec},
+		"a tree at /usr":    {sandbox.Spec{Dir: dir, Argv: []string{"true"}, MountAt: "/usr"}, sandbox.ErrSpec},
+		"a tree in /proc":   {sandbox.Spec{Dir: dir, Argv: []string{"true"}, MountAt: "/proc/self/x"}, sandbox.ErrSpec},
+		"tests elsewhere":   {sandbox.Spec{Dir: dir, Argv: []string{"true"}, ReadOnlyOver: []string{"../x"}}, sandbox.ErrSpec},
+		"unknown network":   {sandbox.Spec{Dir: dir, Argv: []string{"true"}, Network: "some"}, sandbox.ErrSpec},
+		"level none":        {sandbox.Spec{Dir: dir, Argv: []string{"true"}, Level: sandbox.LevelNone}, sandbox.ErrUnavailable},
+		"unknown level":     {sandbox.Spec{Dir: dir, Argv: []string{"true"}, Level: "vm9"}, sandbox.ErrUnavailable},
+		"not on PATH":       {sandbox.Spec{Dir: dir, Argv: []string{"no-such-command"}}, sandbox.ErrCommandNotFound},
+		"no such file":      {sandbox.Spec{Dir: dir, Argv: []string{"./none"}}, sandbox.ErrCommandNotFound},
+		"not executable":    {sandbox.Spec{Dir: dir, Argv: []string{"./plain"}}, sandbox.ErrCommandNotFound},
+		"no program":        {sandbox.Spec{Dir: dir, Argv: []string{"./garbage"}}, sandbox.ErrCommandNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
