@@ -2,15 +2,18 @@ package agents
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"nexuscore.dev/nexus/internal/bus"
+	"nexuscore.dev/nexus/internal/patch"
 	"nexuscore.dev/nexus/internal/rollback"
 	"nexuscore.dev/nexus/internal/run"
 )
 
 // debugger answers run.DebugInput with run.DebugAnswer: raw proposals of one
-// source, best first. The source "model" needs a model; "engine" needs none.
+// source, best first. The source "model" needs a model; "engine" and "person"
+// need none.
 // Nothing that it says is believed: the gates and the tests decide.
 type debugger struct {
 	store rollback.Blobs
@@ -26,6 +29,8 @@ func (d *debugger) handle(ctx context.Context, job bus.Job) (run.Answer, error) 
 		ans, err = d.askModel(ctx, job)
 	case run.SourceEngine:
 		ans, err = d.askEngine(ctx, job)
+	case run.SourcePerson:
+		ans, err = d.askPerson(ctx, job.Ask.Debug)
 	default:
 		err = fmt.Errorf("debugger: unknown source %q", src)
 	}
@@ -34,4 +39,16 @@ func (d *debugger) handle(ctx context.Context, job bus.Job) (run.Answer, error) 
 	}
 	ans.Reason = run.CutText(ans.Reason, run.MaxText)
 	return run.Answer{Debug: ans}, nil
+}
+
+// askPerson passes on the difference that a person approved or wrote.
+func (d *debugger) askPerson(ctx context.Context, in *run.DebugInput) (*run.DebugAnswer, error) {
+	if in.Given == nil {
+		return nil, errors.New("debugger: the decision brought no difference along")
+	}
+	if _, err := rollback.Read(ctx, d.store, in.Given.SHA256); err != nil {
+		return nil, fmt.Errorf("debugger: the person's difference: %w", err)
+	}
+	p := run.Proposal{Text: *in.Given, Format: patch.FormatDiff, Finish: "stop", Note: "by a person"}
+	return &run.DebugAnswer{Proposals: []run.Proposal{p}}, nil
 }

@@ -28,6 +28,9 @@ func (d *debugger) request(ctx context.Context, base rollback.Manifest, ask run.
 	if ask.Last != "" {
 		fmt.Fprintf(&b, "Your last answer could not be used: %s\n\n", ask.Last)
 	}
+	if in.Hint != "" {
+		fmt.Fprintf(&b, "A person who knows the program says: %s\n\n", in.Hint)
+	}
 	if in.Feedback != "" {
 		fmt.Fprintf(&b, "A reviewer sent the last fix back: %s\n\n", in.Feedback)
 	}

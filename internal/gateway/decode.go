@@ -93,6 +93,9 @@ func decodeTask(tasks *wire.Tasks, h http.Header, body []byte) (wire.Received, e
 	if got.Heal.Driver != nil {
 		return none, malformed(errors.New("driver is for processes of this machine, not for tasks that come over HTTP"))
 	}
+	if got.Heal.Child != nil {
+		return none, malformed(errors.New("child is a person's decision, which does not come over HTTP: use 'nexus review'"))
+	}
 	if text, err := json.Marshal(got.Heal); err != nil || len(text) > maxTask {
 		return none, tooLarge()
 	}

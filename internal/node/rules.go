@@ -40,7 +40,7 @@ func (r Rules) Admit(tenant string, h wire.Heal) (run.Task, error) {
 	t := run.Task{
 		Tenant: tenant, Dir: filepath.Clean(h.Dir), Home: h.Home, Test: h.Test, Targets: h.Targets,
 		Sources: r.Sources, InPlace: h.InPlace, Deliver: run.DeliverMode(h.Deliver), Report: h.Report,
-		Limits: h.Limits.Over(r.Limits), Driver: h.Driver,
+		Limits: h.Limits.Over(r.Limits), Child: h.Child, Driver: h.Driver,
 	}
 	if t.Home == "" {
 		t.Home = r.Home

@@ -43,6 +43,8 @@ func heal(s State) []Command {
 	switch {
 	case s.Origin == nil:
 		return ask(Ask{Worker: Snapshot, Snapshot: &SnapshotInput{Dir: s.Task.Dir}})
+	case s.moved() != "":
+		return end(s, NeedsHumanReview, s.moved())
 	case s.Baseline == nil:
 		return ask(Ask{Worker: Test, Test: &TestInput{Dir: s.Task.Dir, Test: s.Task.Test, Base: *s.Origin, Seconds: s.Task.Limits.Seconds}})
 	case s.Deliver != nil:
@@ -141,6 +143,8 @@ func exhausted(s State, src Source) string {
 			return "it offered no code: " + a.Err
 		case src == SourceEngine && a.Status != StatusPytestPass:
 			return "its list of fixes was tried"
+		case src == SourcePerson:
+			return personTried(s, a)
 		case a.Status == StatusASTFail:
 			streak++
 		case a.passedGates():
@@ -154,6 +158,14 @@ func exhausted(s State, src Source) string {
 		return fmt.Sprintf("model calls spent (%d)", s.Calls)
 	}
 	return ""
+}
+
+// personTried says what became of a person's difference.
+func personTried(s State, a *Attempt) string {
+	if a.Status == StatusPytestPass && s.Review != nil {
+		return "the guardian refuses it: " + sentence(s.Review.Reasons)
+	}
+	return fmt.Sprintf("it was tried: %s: %s", a.Status, a.Err)
 }
 
 func callsLeft(s State) *int {
@@ -179,6 +191,12 @@ func debug(s State, n int, src Source, feedback string) Ask {
 	}
 	if s.Task.InPlace {
 		in.Limit = 1
+	}
+	if c := s.Task.Child; c != nil {
+		in.Hint = c.Hint
+		if src == SourcePerson {
+			in.Given = c.Text
+		}
 	}
 	return Ask{Worker: Debugger, Debug: in}
 }
@@ -218,13 +236,13 @@ func review(s State) []Command {
 	switch {
 	case s.Review == nil:
 		return ask(Ask{Worker: Guardian, Review: in})
-	case !agrees(*s.Review, *c) && s.Review.Word == WordReject && s.Rounds <= s.Task.Limits.ReviewRounds:
+	case !s.accepts(*s.Review, *c) && s.Review.Word == WordReject && s.Rounds <= s.Task.Limits.ReviewRounds:
 		return nextAttempt(s, sentence(s.Review.Reasons))
-	case !agrees(*s.Review, *c):
+	case !s.accepts(*s.Review, *c):
 		return end(s, NeedsHumanReview, "guardian: "+objection(*s.Review))
 	case s.Ruling == nil:
 		return ask(Ask{Worker: Policy, Review: in})
-	case !agrees(*s.Ruling, *c):
+	case !s.accepts(*s.Ruling, *c):
 		return end(s, NeedsHumanReview, "policy: "+objection(*s.Ruling))
 	}
 	return ask(Ask{Worker: Deliver, Deliver: &DeliverInput{
@@ -267,7 +285,7 @@ func delivered(s State) bool {
 		return d.Delivered == DeliverNone && d.Candidate == "" && d.After == s.Origin.Hash
 	}
 	c, _ := s.Winner()
-	if c == nil || s.Review == nil || s.Ruling == nil || !agrees(*s.Review, *c) || !agrees(*s.Ruling, *c) {
+	if c == nil || s.Review == nil || s.Ruling == nil || !s.accepts(*s.Review, *c) || !s.accepts(*s.Ruling, *c) || s.moved() != "" {
 		return false
 	}
 	if d.Delivered != s.Task.Deliver || d.Candidate != c.Hash {

@@ -143,6 +143,10 @@ type DebugInput struct {
 	Rejected []Rejection `json:"rejected,omitempty"`
 	// Feedback is the guardian's newest.
 	Feedback string `json:"feedback,omitempty"`
+	// Hint is what a person tells the sources.
+	Hint string `json:"hint,omitempty"`
+	// Given is a person's difference, which the source person proposes.
+	Given *Ref `json:"given,omitempty"`
 	// Tried are hashes of candidates that must not be proposed again.
 	Tried []string `json:"tried,omitempty"`
 	// Limit is the most proposals.

@@ -239,6 +239,12 @@ func debugText(in run.DebugInput) []string {
 	if n := len(in.Rejected); n > 2 {
 		out = append(out, fmt.Sprintf("%d refusals in all", n))
 	}
+	if in.Hint != "" {
+		out = append(out, "hint: "+in.Hint)
+	}
+	if in.Given != nil {
+		out = append(out, "given: "+in.Given.SHA256)
+	}
 	if in.Feedback != "" {
 		out = append(out, "feedback: "+in.Feedback)
 	}

@@ -46,8 +46,26 @@ func task(t *testing.T, d *datadriven.TestData) run.Task {
 		number(t, d, "calls", &n)
 		task.Limits.ModelCalls = &n
 	}
+	task.Child = child(d)
 	require.NoError(t, task.Validate())
 	return task
+}
+
+// child is the decision that "open" names.
+func child(d *datadriven.TestData) *run.Child {
+	c := &run.Child{Parent: "parent", By: "a person", Base: arg(d, "base", "tree-origin"), Hint: arg(d, "retry", "")}
+	text := &run.Ref{SHA256: "text-by-a-person", Size: 10}
+	switch {
+	case d.HasArg("approve"):
+		c.Decision, c.Text, c.Candidate = run.DecideApprove, text, runtest.Candidate(1, arg(d, "approve", "")).Hash
+	case d.HasArg("patch"):
+		c.Decision, c.Text = run.DecidePatch, text
+	case d.HasArg("retry"):
+		c.Decision = run.DecideRetry
+	default:
+		return nil
+	}
+	return c
 }
 
 func failed(t *testing.T, d *datadriven.TestData) *run.Failure {

@@ -16,6 +16,9 @@ type Source string
 const (
 	SourceModel  Source = "model"
 	SourceEngine Source = "engine"
+	// SourcePerson is a difference that a person approved or wrote; only a
+	// Child has it.
+	SourcePerson Source = "person"
 )
 
 // DeliverMode says what happens to an approved candidate.
@@ -54,6 +57,8 @@ type Task struct {
 	// Report asks for review_report.md inside the project.
 	Report bool   `json:"report,omitempty"`
 	Limits Limits `json:"limits"`
+	// Child is set when a person's decision on another run opened this one.
+	Child *Child `json:"child,omitempty"`
 	// Driver is the process that waits for the run; nil for a task that
 	// another system published.
 	Driver *Driver `json:"driver,omitempty"`
@@ -151,9 +156,12 @@ func (t Task) Validate() error {
 		return fmt.Errorf("unknown delivery %q: apply, patch or none", t.Deliver)
 	}
 	for _, s := range t.Sources {
-		if s != SourceModel && s != SourceEngine {
+		if s != SourceModel && s != SourceEngine && (s != SourcePerson || !t.Child.proposes()) {
 			return fmt.Errorf("unknown source %q: model or engine", s)
 		}
+	}
+	if err := t.Child.validate(t.Sources); err != nil {
+		return err
 	}
 	size := 0
 	for _, p := range t.Targets {

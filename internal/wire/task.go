@@ -30,6 +30,7 @@ type Heal struct {
 	InPlace bool        `json:"in_place,omitempty"`
 	Report  bool        `json:"report,omitempty"`
 	Limits  *HealLimits `json:"limits,omitempty"`
+	Child   *run.Child  `json:"child,omitempty"`
 	Driver  *run.Driver `json:"driver,omitempty"`
 }
 
@@ -50,7 +51,7 @@ func HealOf(t run.Task) Heal {
 	l := t.Limits
 	h := Heal{
 		Dir: t.Dir, Home: t.Home, Test: t.Test, Targets: t.Targets, Deliver: string(t.Deliver), InPlace: t.InPlace,
-		Report: t.Report, Limits: &HealLimits{
+		Report: t.Report, Child: t.Child, Limits: &HealLimits{
 			DebugAttempts: &l.DebugAttempts, ASTFails: &l.ASTFails, ReviewRounds: &l.ReviewRounds,
 			ModelCalls: l.ModelCalls, Seconds: &l.Seconds, Events: &l.Events, DelayScale: &l.DelayScale,
 		},
