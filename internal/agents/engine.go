@@ -2,7 +2,10 @@ package agents
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +15,7 @@ import (
 	"nexuscore.dev/nexus/internal/repair"
 	"nexuscore.dev/nexus/internal/rollback"
 	"nexuscore.dev/nexus/internal/run"
+	"nexuscore.dev/nexus/internal/sandbox"
 	"nexuscore.dev/nexus/internal/testrun"
 )
 
@@ -55,7 +59,7 @@ func (d *debugger) askEngine(ctx context.Context, job bus.Job) (*run.DebugAnswer
 	ans := &run.DebugAnswer{}
 	err = d.stage.with(ctx, in.Base, in.Dir, func(dir string, _ rollback.Manifest) error {
 		req := repair.Request{
-			Dir: dir, Targets: in.Targets, Protected: guarded.list(), TestArgs: plan.Args, Limit: in.Limit, Budget: max(budget, time.Second),
+			Dir: dir, Targets: in.Targets, Protected: unnamed(guarded), TestArgs: plan.Args, Limit: in.Limit, Budget: max(budget, time.Second),
 		}
 		if plan.Runner == testrun.Pytest {
 			req.Failing, req.Passing = split(first, red)
@@ -67,6 +71,11 @@ func (d *debugger) askEngine(ctx context.Context, job bus.Job) (*run.DebugAnswer
 			}
 		}
 		fixes, report, err := engine.Propose(ctx, req)
+		if why := destroyed(ctx, err); why != "" {
+			job.Log.Info().Err(err).Msg("engine")
+			ans.Reason = why
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -83,6 +92,28 @@ func (d *debugger) askEngine(ctx context.Context, job bus.Job) (*run.DebugAnswer
 		return nil
 	})
 	return ans, err
+}
+
+// destroyed says that the project's own tests took the harness or the files
+// away, so that nothing can be tried on this tree: a person must look at them.
+// It is empty for every error of ours.
+func destroyed(ctx context.Context, err error) string {
+	ours := []error{sandbox.ErrSetup, sandbox.ErrUnavailable, sandbox.ErrSpec, sandbox.ErrCommandNotFound}
+	switch {
+	case err == nil || ctx.Err() != nil || slices.ContainsFunc(ours, func(e error) bool { return errors.Is(err, e) }):
+		return ""
+	case errors.Is(err, repair.ErrNoReport):
+		return "the project's tests end the process that runs them, so no fix can be tried: " + err.Error()
+	case errors.Is(err, fs.ErrNotExist):
+		return "the project's tests delete its files, so no fix can be tried: " + err.Error()
+	}
+	return ""
+}
+
+// unnamed lists the protected Python files that the engine does not know for
+// tests by their name: it compares every source with every one of them.
+func unnamed(guarded protection) []string {
+	return slices.DeleteFunc(guarded.list(), func(p string) bool { return path.Ext(p) != ".py" || ProtectedName(p) })
 }
 
 // testFiles lists the files of the tests that ran; unittest takes them as

@@ -45,7 +45,7 @@ type Failure struct {
 	Exhausted  bool
 	QuotaReset time.Duration
 	// Model is true when a model raised it, Status its HTTP status: a
-	// model's 4xx ends that source, not the run.
+	// model's 4xx or redirect ends that source, not the run.
 	Model  bool
 	Status int
 	// Left is the time until the run's deadline, 0 for no deadline, negative
@@ -108,7 +108,7 @@ func (p Policy) Dispose(f Failure) Disposition {
 // over is the end of the redeliveries.
 func (r *row) over(f Failure, why string) Disposition {
 	d := Disposition{Action: r.spent, Else: r.orElse, Reason: string(r.category) + " " + why}
-	if r.category == Unexpected && f.Model && f.Status >= 400 && f.Status < 500 {
+	if r.category == Unexpected && f.Model && f.Status >= 300 && f.Status < 500 {
 		d.Action, d.Else = NextSource, Abort
 		d.Reason = fmt.Sprintf("the model's server refused the request (HTTP %d)", f.Status)
 	}

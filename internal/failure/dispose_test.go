@@ -107,6 +107,12 @@ func TestRefusedByTheModel(t *testing.T) {
 	require.Equal(t, failure.NextSource, d.Action)
 	require.Equal(t, failure.Abort, d.Else)
 	require.Contains(t, d.Reason, "401")
+	for _, status := range []int{301, 308, 404, 422} {
+		f.Status = status
+		d = failure.Dispose(f)
+		require.Equal(t, failure.NextSource, d.Action)
+		require.Equal(t, failure.Abort, d.Else)
+	}
 	f.Model = false
 	require.Equal(t, failure.Abort, failure.Dispose(f).Action)
 }

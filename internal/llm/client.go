@@ -157,7 +157,13 @@ func (c *Client) fail(w *watch, err error) error {
 	if errors.As(err, &u) {
 		err = u.Err // its text is the whole address again
 	}
-	return failure.ConvertFrom(failure.OriginModel, c.redact.Error(fmt.Errorf("cannot reach the model at %s: %w", c.cfg.BaseURL, err)), op)
+	err = c.redact.Error(fmt.Errorf("cannot reach the model at %s: %w", c.cfg.BaseURL, err))
+	if failure.Classify(err) == failure.Unexpected {
+		// What listens there speaks no HTTP, or the connection broke in a way
+		// that has no type.
+		return failure.New(failure.Connection, op, err)
+	}
+	return failure.ConvertFrom(failure.OriginModel, err, op)
 }
 
 // maxErrorBytes bounds what is read of a response that is no answer.

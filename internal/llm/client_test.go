@@ -3,7 +3,10 @@ package llm_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -300,4 +303,29 @@ func TestKeyIsNeverShown(t *testing.T) {
 	check(t, err, failure.Connection)
 	_, err = ask(t, llmtest.Step{Kind: llmtest.Answer, Text: "x", Finish: key})
 	check(t, err, failure.InvalidOutput)
+}
+
+// TestNoHTTP: what listens there speaks another protocol, or none.
+func TestNoHTTP(t *testing.T) {
+	t.Parallel()
+	for _, greeting := range []string{"SSH-2.0-OpenSSH_9.6\r\n", "\x00\x01\x02", "HTTP/9.9 what\r\n\r\n", ""} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		done := make(chan error, 1)
+		go func() {
+			c, err := l.Accept()
+			if err == nil {
+				_, err = io.WriteString(c, greeting)
+				err = errors.Join(err, c.Close())
+			}
+			done <- err
+		}()
+		c, err := llm.New(llm.Config{BaseURL: "http://" + l.Addr().String() + "/v1", Model: "m"})
+		require.NoError(t, err)
+		_, err = c.Ask(t.Context(), llm.Request{Prompt: "hello"})
+		require.Equal(t, failure.Connection, failure.Classify(err), "%q: %v", greeting, err)
+		c.Close()
+		require.NoError(t, <-done)
+		require.NoError(t, l.Close())
+	}
 }

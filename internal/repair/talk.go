@@ -126,10 +126,14 @@ func (e *Engine) talk(ctx context.Context, req Request) ([]foundFix, Report, err
 	case ctx.Err() != nil:
 		return found, Report{Reason: "the harness was stopped"}, errors.Join(ctx.Err(), errKill)
 	default:
-		return found, Report{}, fmt.Errorf("repair: the harness ended without a report: %w; it said: %q",
+		return found, Report{}, fmt.Errorf("%w: %w; it said: %q", ErrNoReport,
 			errors.Join(errRead, errSend, errWait, errKill), complaints.String())
 	}
 }
+
+// ErrNoReport says that the harness ended before it had reported: the tests
+// killed it, or what it needs is not there.
+var ErrNoReport = errors.New("repair: the harness ended without a report")
 
 // tidyTime is what the harness has, after its report, to end its children and
 // remove its temporary files.

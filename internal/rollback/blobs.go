@@ -32,6 +32,9 @@ func Read(ctx context.Context, blobs Blobs, sha string) ([]byte, error) {
 	if sha == emptySHA {
 		return nil, nil
 	}
+	if !isSHA(sha) {
+		return nil, &Error{Kind: KindBlob, Detail: fmt.Sprintf("%q names no content", sha)}
+	}
 	data, err := blobs.Get(ctx, sha)
 	if err != nil {
 		return nil, &Error{Kind: KindBlob, Detail: sha, Err: err}
