@@ -217,6 +217,9 @@ func (b *bench) intake(want run.Ask) func(string, wire.Heal) (run.Task, error) {
 	}
 }
 
+// noBytes is the hash of nothing, which every store holds.
+const noBytes = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
 // canned answers for the workers that a test is not about. A run whose test
 // command is "red" is not healed.
 func canned(a run.Ask) run.Answer {
@@ -240,7 +243,7 @@ func canned(a run.Ask) run.Answer {
 	case a.Validate != nil:
 		return run.Answer{Validate: &run.ValidateAnswer{Accepted: []run.Candidate{{Hash: "c1"}}}}
 	case a.Apply != nil:
-		return run.Answer{Apply: &run.ApplyAnswer{Candidates: []run.Candidate{{Hash: "c1", Tree: tree("t1")}}}}
+		return run.Answer{Apply: &run.ApplyAnswer{Candidates: []run.Candidate{{Hash: "c1", Tree: tree("t1"), Diff: run.Ref{SHA256: noBytes}}}}}
 	case a.Review != nil:
 		return run.Answer{Review: &run.ReviewAnswer{Word: run.WordApprove, Candidate: "c1", Tree: "t1"}}
 	case a.Deliver != nil:
@@ -281,7 +284,18 @@ func (b *bench) evidence(tree string, o run.Outcome, change ...func(*run.Evidenc
 const (
 	broken = "def add(a, b):\n    return a - b\n"
 	fixed  = "def add(a, b):\n    return a + b\n"
-	tests  = "from calc import add\n\n\ndef test():\n    assert add(1, 2) == 3\n\n\ndef other():\n    pass\n"
+	tests  = `import unittest
+
+from calc import add
+
+
+class T(unittest.TestCase):
+    def test(self):
+        self.assertEqual(add(1, 2), 3)
+
+    def test_zero(self):
+        self.assertEqual(add(0, 0), 0)
+`
 )
 
 // calc is the project of most tests.
@@ -306,6 +320,20 @@ func (f failing) Get(ctx context.Context, sha string) ([]byte, error) {
 		return []byte(data), nil
 	}
 	return f.Blobs.Get(ctx, sha)
+}
+
+// hooked is a store that calls before it answers.
+type hooked struct {
+	rollback.Blobs
+	before func(ctx context.Context, sha string) error
+}
+
+// Get implements rollback.Blobs.
+func (h hooked) Get(ctx context.Context, sha string) ([]byte, error) {
+	if err := h.before(ctx, sha); err != nil {
+		return nil, err
+	}
+	return h.Blobs.Get(ctx, sha)
 }
 
 // unwritable is a store that takes nothing.
