@@ -158,6 +158,6 @@ func TestNamesOfTests(t *testing.T) {
 		"tests/data/x.json": true, "src/test/java/A.java": true, "noxfile.py": true, "pytest.ini": true,
 		"a.py": false, "testing/a.py": false, "attest_a.py": false, "contest.py": false, "test.py": false, "src/latest/a.py": false,
 	} {
-		require.Equal(t, want, testName(p), p)
+		require.Equal(t, want, ProtectedName(p), p)
 	}
 }

@@ -15,11 +15,16 @@ import (
 	"nexuscore.dev/nexus/internal/validate"
 )
 
+func (b *bench) gates(store rollback.Blobs) *gates {
+	g := &gates{store: store, warm: &validators{cfg: Config{Temp: b.t.TempDir(), State: b.state}}}
+	b.t.Cleanup(func() { require.NoError(b.t, g.warm.close()) })
+	return g
+}
+
 // judged puts answers through the gates.
 func (b *bench) judged(in *run.ValidateInput, answers ...string) *run.ValidateAnswer {
 	b.t.Helper()
-	g := &gates{store: b.store}
-	b.t.Cleanup(func() { require.NoError(b.t, g.close()) })
+	g := b.gates(b.store)
 	for _, text := range answers {
 		in.Proposals = append(in.Proposals, run.Proposal{Text: b.put(text), Format: "auto", Finish: "stop", Note: "noted"})
 	}
@@ -175,11 +180,9 @@ func TestValidateFails(t *testing.T) {
 		in := b.validating()
 		in.Proposals = []run.Proposal{{Text: b.put(whole("calc.py", fixed)), Finish: "stop"}}
 		change(in)
-		g := &gates{store: b.store}
-		ans, err := g.handle(t.Context(), job(run.Ask{Validate: in}))
+		ans, err := b.gates(b.store).handle(t.Context(), job(run.Ask{Validate: in}))
 		require.Error(t, err, name)
 		require.Nil(t, ans.Validate, name)
-		require.NoError(t, g.close())
 	}
 }
 
@@ -192,24 +195,7 @@ func TestValidateReadsTheBase(t *testing.T) {
 	origin, _ := b.snapshot()
 	e, _ := origin.Lookup("calc.py")
 	in.Proposals = []run.Proposal{{Text: b.put(whole("calc.py", fixed)), Finish: "stop"}}
-	g := &gates{store: failing{Blobs: b.store, fake: map[string]string{e.SHA256: "x"}}}
-	_, err := g.handle(t.Context(), job(run.Ask{Validate: in}))
+	store := failing{Blobs: b.store, fake: map[string]string{e.SHA256: "x"}}
+	_, err := b.gates(store).handle(t.Context(), job(run.Ask{Validate: in}))
 	require.True(t, rollback.IsKind(err, rollback.KindBlob), "%v", err)
-	require.NoError(t, g.close())
-}
-
-// TestValidateKeepsItsInterpreters: one for each, until the worker stops.
-func TestValidateKeepsItsInterpreters(t *testing.T) {
-	t.Parallel()
-	g := &gates{}
-	first, err := g.validator(testrun.Plan{})
-	require.NoError(t, err)
-	again, err := g.validator(testrun.Plan{})
-	require.NoError(t, err)
-	require.Same(t, first, again)
-	other, err := g.validator(testrun.Plan{Python: &testrun.Interpreter{Path: "/usr/bin/python3"}})
-	require.NoError(t, err)
-	require.NotSame(t, first, other)
-	require.NoError(t, g.close())
-	require.Empty(t, g.warm)
 }
