@@ -7,59 +7,55 @@ import (
 
 var bom = []byte("\ufeff")
 
-// srcLine is one line of a file: where its text starts, where it ends, and
-// where its line end ends. A lone CR is text.
-type srcLine struct{ start, end, next int }
-
 // source is a file's content cut into lines, with white-space-free forms that
-// are made on first use.
+// are made on first use. A lone CR is text.
 type source struct {
-	data  []byte
-	lines []srcLine
+	data []byte
+	// starts holds where each line starts, and the length of data at the end.
+	starts []int
 	// trimmed and folded are the forms of the tolerant tiers.
 	trimmed, folded [][]byte
 }
 
 func newSource(data []byte) *source {
-	s := &source{data: data, lines: make([]srcLine, 0, bytes.Count(data, []byte{'\n'})+1)}
+	s := &source{data: data, starts: make([]int, 0, bytes.Count(data, []byte{'\n'})+2)}
 	for at := 0; at < len(data); {
-		end, next := len(data), len(data)
-		if i := bytes.IndexByte(data[at:], '\n'); i >= 0 {
-			end, next = at+i, at+i+1
-			if end > at && data[end-1] == '\r' {
-				end--
-			}
+		s.starts = append(s.starts, at)
+		i := bytes.IndexByte(data[at:], '\n')
+		if i < 0 {
+			break
 		}
-		s.lines = append(s.lines, srcLine{at, end, next})
-		at = next
+		at += i + 1
 	}
+	s.starts = append(s.starts, len(data))
 	return s
 }
 
-func (s *source) text(i int) []byte { return s.data[s.lines[i].start:s.lines[i].end] }
-
-func (s *source) eol(i int) []byte { return s.data[s.lines[i].end:s.lines[i].next] }
+// size is the number of lines.
+func (s *source) size() int { return len(s.starts) - 1 }
 
 // raw is the text with the CR of a CRLF, as a diff of the file shows it.
 func (s *source) raw(i int) []byte {
-	l := s.lines[i]
-	if l.next-l.end == 2 {
-		return s.data[l.start : l.end+1]
-	}
-	return s.data[l.start:l.end]
+	line := s.data[s.starts[i]:s.starts[i+1]]
+	return bytes.TrimSuffix(line, []byte{'\n'})
 }
 
-// offset is where line i starts; the length of the file for one past the end.
-func (s *source) offset(i int) int {
-	if i < len(s.lines) {
-		return s.lines[i].start
+func (s *source) text(i int) []byte {
+	line := s.raw(i)
+	if s.starts[i]+len(line) == s.starts[i+1] {
+		return line // the last one, without a line end
 	}
-	return len(s.data)
+	return bytes.TrimSuffix(line, []byte{'\r'})
 }
+
+func (s *source) eol(i int) []byte { return s.data[s.starts[i]+len(s.text(i)) : s.starts[i+1]] }
+
+// offset is where line i starts; the length of the file for one past the end.
+func (s *source) offset(i int) int { return s.starts[min(i, s.size())] }
 
 // usualEOL is the line end for a place that has no neighbour with one.
 func (s *source) usualEOL() []byte {
-	for i := range s.lines {
+	for i := range s.size() {
 		if e := s.eol(i); len(e) > 0 {
 			return e
 		}
@@ -69,8 +65,8 @@ func (s *source) usualEOL() []byte {
 
 func (s *source) trims() [][]byte {
 	if s.trimmed == nil {
-		s.trimmed = make([][]byte, len(s.lines))
-		for i := range s.lines {
+		s.trimmed = make([][]byte, s.size())
+		for i := range s.size() {
 			s.trimmed[i] = trimRight(s.text(i))
 		}
 	}
@@ -79,8 +75,8 @@ func (s *source) trims() [][]byte {
 
 func (s *source) folds() [][]byte {
 	if s.folded == nil {
-		s.folded = make([][]byte, len(s.lines))
-		for i := range s.lines {
+		s.folded = make([][]byte, s.size())
+		for i := range s.size() {
 			s.folded[i] = fold(s.text(i))
 		}
 	}

@@ -99,21 +99,21 @@ type variant struct {
 func (s *source) find(want [][]byte, t tier, atEOF bool) []int {
 	n := len(want)
 	if n == 0 {
-		if atEOF || len(s.lines) == 0 {
-			return []int{len(s.lines)}
+		if atEOF || s.size() == 0 {
+			return []int{s.size()}
 		}
 		return nil
 	}
 	key, get := s.keys(want, t)
 	pivot := rarest(key)
 	var out []int
-	for i := s.next(key[pivot], pivot, t, get); i >= 0 && i+n-pivot <= len(s.lines); i = s.next(key[pivot], i+1, t, get) {
+	for i := s.next(key[pivot], pivot, t, get); i >= 0 && i+n-pivot <= s.size(); i = s.next(key[pivot], i+1, t, get) {
 		at := i - pivot
 		k := 0
 		for k < n && bytes.Equal(get(at+k), key[k]) {
 			k++
 		}
-		if k == n && (!atEOF || at+n == len(s.lines)) {
+		if k == n && (!atEOF || at+n == s.size()) {
 			out = append(out, at)
 		}
 	}
@@ -126,7 +126,7 @@ func (s *source) next(key []byte, i int, t tier, get func(int) []byte) int {
 	if t <= tierText {
 		return s.nextExact(key, i, t == tierRaw)
 	}
-	for ; i < len(s.lines); i++ {
+	for ; i < s.size(); i++ {
 		if bytes.Equal(get(i), key) {
 			return i
 		}
@@ -134,17 +134,31 @@ func (s *source) next(key []byte, i int, t tier, get func(int) []byte) int {
 	return -1
 }
 
+// nextExact compares lengths first: most lines differ in it.
 func (s *source) nextExact(key []byte, i int, raw bool) int {
-	for ; i < len(s.lines); i++ {
-		l := s.lines[i]
-		if raw && l.next-l.end == 2 {
-			l.end++
+	n := len(key)
+	for last := s.size(); i < last; i++ {
+		at := s.starts[i]
+		if more := s.starts[i+1] - at - n; more < 0 || more > 2 {
+			continue
 		}
-		if l.end-l.start == len(key) && bytes.Equal(s.data[l.start:l.end], key) {
+		if bytes.Equal(s.data[at:at+n], key) && isEnd(s.data[at+n:s.starts[i+1]], raw) {
 			return i
 		}
 	}
 	return -1
+}
+
+// isEnd says whether b is a line end, or the end of the file; raw takes the CR
+// of a CRLF for text.
+func isEnd(b []byte, raw bool) bool {
+	switch len(b) {
+	case 0:
+		return true
+	case 1:
+		return b[0] == '\n'
+	}
+	return !raw && string(b) == "\r\n"
 }
 
 // keys gives both sides of a comparison in the form that the tier compares.
@@ -237,7 +251,7 @@ func joinNotes(a, b string) string {
 // below keeps the matches inside the block that the last anchor opens. An
 // anchor that is not unique says nothing.
 func (s *source) below(anchors [][]byte, found []int) []int {
-	from, to := 0, len(s.lines)
+	from, to := 0, s.size()
 	for _, a := range anchors {
 		at, n := -1, 0
 		for i := from; i < to; i++ {

@@ -14,7 +14,7 @@ const (
 
 // quote shows lines [from, to) with their numbers, as data for a model.
 func (s *source) quote(from, to int) string {
-	from, to = max(from, 0), min(to, len(s.lines))
+	from, to = max(from, 0), min(to, s.size())
 	to = min(to, from+quoteLines)
 	var b strings.Builder
 	for i := from; i < to; i++ {
@@ -38,7 +38,7 @@ func missed(path string, s *source, h *Hunk) *Error {
 		return refuse(GatePlace, ReasonNoContext, path,
 			"the edit of %s does not say where it belongs; quote the lines around it", path)
 	}
-	if len(s.lines) == 0 {
+	if s.size() == 0 {
 		return refuse(GatePlace, ReasonNoMatch, path, "%s is empty, so the quoted lines are not in it", path)
 	}
 	at := s.nearest(want)
@@ -66,8 +66,8 @@ func (s *source) nearest(want [][]byte) int {
 	for i, w := range want {
 		words[i] = wordsOf(w)
 	}
-	score := make([]int, len(s.lines)+1)
-	for i := range s.lines {
+	score := make([]int, s.size()+1)
+	for i := range s.size() {
 		have := wordsOf(s.text(i))
 		for k := range want {
 			if i >= k {

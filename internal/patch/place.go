@@ -169,8 +169,8 @@ func replaceWhole(f *File, old []byte) ([]byte, []string, error) {
 	}
 	rest := bytes.TrimPrefix(old, bom)
 	src := newSource(rest)
-	oldLines := make([][]byte, len(src.lines))
-	for i := range src.lines {
+	oldLines := make([][]byte, src.size())
+	for i := range src.size() {
 		oldLines[i] = src.text(i)
 	}
 	newLines := splitText(dropCR(bytes.TrimPrefix(body, bom)))

@@ -94,7 +94,7 @@ func (s *source) spans(h *Hunk, p placement) []edit {
 // replace makes the edit that puts adds in the place of lines [first, last).
 func (s *source) replace(h *Hunk, p placement, first, last int, adds []Line) edit {
 	e := edit{from: s.offset(first), to: s.offset(last)}
-	atEnd := last == len(s.lines)
+	atEnd := last == s.size()
 	if atEnd && first == last && first > 0 && len(s.eol(first-1)) == 0 && len(adds) > 0 {
 		e.text = append(e.text, s.usualEOL()...)
 	}
@@ -121,7 +121,7 @@ func (s *source) lineEnd(first, last, k int) []byte {
 		eol = s.eol(min(first+k, last-1))
 	case first > 0:
 		eol = s.eol(first - 1)
-	case first < len(s.lines):
+	case first < s.size():
 		eol = s.eol(first)
 	}
 	if len(eol) > 0 {
@@ -153,7 +153,7 @@ func (s *source) finalEnd(h *Hunk, eol []byte) []byte {
 		return nil
 	case oldMarked:
 		return eol
-	case len(s.lines) > 0 && len(s.eol(len(s.lines)-1)) == 0:
+	case s.size() > 0 && len(s.eol(s.size()-1)) == 0:
 		return nil
 	}
 	return eol
