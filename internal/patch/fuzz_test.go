@@ -17,25 +17,32 @@ func fuzzFormat(f *testing.F, format string, seeds ...string) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		d, err := patch.Decode(text, patch.Options{
-			Format: format, Finish: patch.FinishStop, Targets: []string{"a.py"}, Paths: base.paths(),
-		})
-		if err != nil {
-			requireTyped(t, err)
-			return
-		}
-		edits, err := patch.Place(d, base.read)
-		if err != nil {
-			requireTyped(t, err)
-			return
-		}
-		for _, e := range edits {
-			if err := patch.CheckPath(e.Path); err != nil {
-				t.Fatalf("placed on %q: %v", e.Path, err)
-			}
-			requireInverse(t, e)
+		for _, o := range []patch.Options{{Targets: []string{"a.py"}}, {Read: base.read}} {
+			o.Format, o.Finish, o.Paths = format, patch.FinishStop, base.paths()
+			fuzzText(t, base, text, o)
 		}
 	})
+}
+
+// fuzzText decodes and places one text.
+func fuzzText(t *testing.T, base tree, text []byte, o patch.Options) {
+	t.Helper()
+	d, err := patch.Decode(text, o)
+	if err != nil {
+		requireTyped(t, err)
+		return
+	}
+	edits, err := patch.Place(d, base.read)
+	if err != nil {
+		requireTyped(t, err)
+		return
+	}
+	for _, e := range edits {
+		if err := patch.CheckPath(e.Path); err != nil {
+			t.Fatalf("placed on %q: %v", e.Path, err)
+		}
+		requireInverse(t, e)
+	}
 }
 
 func requireTyped(t *testing.T, err error) {
@@ -80,7 +87,9 @@ func FuzzDiff(f *testing.F) {
 
 func FuzzSearch(f *testing.F) {
 	fuzzFormat(f, patch.FormatSearch, "a.py\n<<<<<<< SEARCH\ny = 1\n=======\ny = 2\n>>>>>>> REPLACE\n",
-		"<file>a.py</file>\n<original>y = 1</original>\n<patched>y = 2</patched>", "<<<<<<< SEARCH\n=======\n>>>>>>> REPLACE")
+		"<file>a.py</file>\n<original>y = 1</original>\n<patched>y = 2</patched>", "<<<<<<< SEARCH\n=======\n>>>>>>> REPLACE",
+		"<<<<<<< SEARCH\ny = 1\n=======\ny = 2\n=======\n>>>>>>> REPLACE", "<<<<<<< SEARCH\ndef f(x):\n    return x\n\ny = 1\n=======\nz\n=======\n",
+		"a.py\n<<<<<<< SEARCH\nreturn x\n=======\nif x:\n        return x\n>>>>>>> REPLACE")
 }
 
 func FuzzPatch(f *testing.F) {

@@ -53,6 +53,15 @@ func locate(path string, s *source, h *Hunk, nth, all int) ([]edit, string, *Err
 			return settle(path, s, v, t, found)
 		}
 	}
+	for _, v := range forms {
+		found, full := s.bridge(path, v.hunk)
+		switch {
+		case len(found) > 1:
+			return nil, "", ambiguous(path, s, v.hunk, found)
+		case len(found) == 1:
+			return s.spans(full[0], placement{at: found[0]}), joinNotes(v.note, gapNote), nil
+		}
+	}
 	return nil, "", missed(path, s, h)
 }
 

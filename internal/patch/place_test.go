@@ -206,8 +206,8 @@ func TestBlocksOfANewFile(t *testing.T) {
 	requireReason(t, err, patch.ReasonNoMatch)
 }
 
-// TestRepeatedEditsAddNoLines: three edits of one line leave the line count.
-func TestRepeatedEditsAddNoLines(t *testing.T) {
+// TestCaseA065: three edits of one line leave the line count.
+func TestCaseA065(t *testing.T) {
 	t.Parallel()
 	cur := tree{"e.py": "try:\n    return_value = 1\nexcept ValueError:\n    pass\n"}
 	for _, step := range [][2]string{{"1", "2"}, {"2", "3"}, {"3", "4"}} {
