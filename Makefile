@@ -78,7 +78,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (10s)
 
 .PHONY: corpus
 corpus: ## Run the gates over the model answers in CORPUS=DIR (layout: go run ./internal/corpus)
-	@go run ./internal/corpus -python "$(PYTHON)" "$(CORPUS)"
+	@NEXUS_PYTHON="$(PYTHON)" go run ./internal/corpus "$(CORPUS)"
 
 .PHONY: clean
 clean: ## Remove what was built

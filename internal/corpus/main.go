@@ -13,10 +13,12 @@ import (
 	"os"
 	"os/signal"
 
+	"nexuscore.dev/nexus/internal/sandbox"
+	"nexuscore.dev/nexus/internal/testrun"
 	"nexuscore.dev/nexus/internal/validate"
 )
 
-const usage = `usage: corpus [-all] [-python PATH] DIR
+const usage = `usage: corpus [-all] DIR
 
 DIR holds one folder an answer, at any depth:
   answer.txt   the raw text, as the model gave it
@@ -33,6 +35,7 @@ or could not be read. Differences from the labels are listed, not judged.
 `
 
 func main() {
+	sandbox.MaybeInit()                                                   // the interpreter starts through this very program
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) //nolint:forbidigo // the process starts here
 	code := execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
@@ -45,14 +48,13 @@ func execute(ctx context.Context, args []string, out, errs io.Writer) int {
 	flags.SetOutput(errs)
 	flags.Usage = func() { fmt.Fprint(errs, usage) }
 	all := flags.Bool("all", false, "print the verdict on every answer")
-	python := flags.String("python", "", "interpreter that judges .py files")
 	if err := flags.Parse(args); err != nil || flags.NArg() != 1 {
 		if err == nil {
 			flags.Usage()
 		}
 		return 1
 	}
-	r, err := study(ctx, flags.Arg(0), validate.Config{Python: *python})
+	r, err := study(ctx, flags.Arg(0))
 	if err != nil {
 		fmt.Fprintln(errs, "corpus:", err)
 		return 1
@@ -65,7 +67,7 @@ func execute(ctx context.Context, args []string, out, errs io.Writer) int {
 }
 
 // study runs the gates over every answer below dir.
-func study(ctx context.Context, dir string, cfg validate.Config) (_ *report, err error) {
+func study(ctx context.Context, dir string) (_ *report, err error) {
 	dirs, err := find(dir)
 	if err != nil {
 		return nil, err
@@ -73,7 +75,7 @@ func study(ctx context.Context, dir string, cfg validate.Config) (_ *report, err
 	if len(dirs) == 0 {
 		return nil, fmt.Errorf("no answer.txt below %s", dir)
 	}
-	v, err := validate.New(cfg)
+	v, err := gates(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -92,6 +94,20 @@ func study(ctx context.Context, dir string, cfg validate.Config) (_ *report, err
 		r.add(judge(ctx, v, a))
 	}
 	return r, nil
+}
+
+// gates are those of a run. Without an interpreter they refuse Python by that
+// reason, which the report then shows.
+func gates(ctx context.Context, dir string) (*validate.Validator, error) {
+	var cfg validate.Config
+	python, err := testrun.FindPython(ctx, dir)
+	switch {
+	case err == nil:
+		cfg.Python, cfg.ReadOnly = python.Path, python.ReadOnly
+	case !errors.Is(err, testrun.ErrNoInterpreter):
+		return nil, err
+	}
+	return validate.New(cfg)
 }
 
 // judge runs the gates over one answer and survives their panic.

@@ -8,8 +8,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"nexuscore.dev/nexus/internal/sandbox"
 	"nexuscore.dev/nexus/internal/validate"
 )
+
+func TestMain(m *testing.M) {
+	sandbox.MaybeInit()
+	m.Run()
+}
 
 const (
 	old    = "a: 1\nb: 2\n"
@@ -55,6 +61,7 @@ func TestReport(t *testing.T) {
 		"own/targets.txt":           "y.yaml\n",
 		"own/want/y.yaml":           "y: 2\n",
 		"own/want/z.yaml":           "z: 1\n",
+		"python/answer.txt":         "```python m.py\ndef f(:\n```\n",
 		"prose/answer.txt":          "I could not find the cause.",
 		"prose/base/x.yaml":         old,
 		"task/base/answer.txt":      "a file of the tree, no answer",
@@ -63,9 +70,9 @@ func TestReport(t *testing.T) {
 	var out, errs bytes.Buffer
 	require.Equal(t, 0, execute(t.Context(), []string{"-all", dir}, &out, &errs), errs.String())
 	for _, line := range []string{
-		"answers       7\naccepted      3\nrejected      4\n",
+		"answers       8\naccepted      3\nrejected      5\n",
 		"              1  decode/no_code\n", "              1  decode/truncated\n",
-		"              1  place/no_match\n", "              1  syntax/syntax_error\n",
+		"              1  place/no_match\n", "              2  syntax/syntax_error\n",
 		"labels        4, agreement 2 (50.00 %)\n",
 		"differs   task/other: accepted, labelled rejected\n",
 		"differs   task/stale: place/no_match, labelled applicable\n",
