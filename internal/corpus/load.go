@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -109,13 +110,19 @@ func (a *answer) unlike(v validate.Verdict) []string {
 		if !changed {
 			got, _ = a.base.Read(p)
 		}
-		if string(got) != string(want) {
+		switch {
+		case bytes.Equal(got, want):
+		case bytes.Equal(spaceless(got), spaceless(want)):
+			out = append(out, p+" (white space only)")
+		default:
 			out = append(out, p)
 		}
 	}
 	sort.Strings(out)
 	return out
 }
+
+func spaceless(b []byte) []byte { return bytes.Join(bytes.Fields(b), nil) }
 
 // tree is a folder read as the base of a candidate.
 type tree struct {

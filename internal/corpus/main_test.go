@@ -61,6 +61,8 @@ func TestReport(t *testing.T) {
 		"own/targets.txt":           "y.yaml\n",
 		"own/want/y.yaml":           "y: 2\n",
 		"own/want/z.yaml":           "z: 1\n",
+		"task/near/answer.txt":      block("b: 2\n", "b:  3\n"),
+		"task/near/want/x.yaml":     better,
 		"python/answer.txt":         "```python m.py\ndef f(:\n```\n",
 		"prose/answer.txt":          "I could not find the cause.",
 		"prose/base/x.yaml":         old,
@@ -70,13 +72,13 @@ func TestReport(t *testing.T) {
 	var out, errs bytes.Buffer
 	require.Equal(t, 0, execute(t.Context(), []string{"-all", dir}, &out, &errs), errs.String())
 	for _, line := range []string{
-		"answers       8\naccepted      3\nrejected      5\n",
+		"answers       9\naccepted      4\nrejected      5\n",
 		"              1  decode/no_code\n", "              1  decode/truncated\n",
 		"              1  place/no_match\n", "              2  syntax/syntax_error\n",
 		"labels        4, agreement 2 (50.00 %)\n",
 		"differs   task/other: accepted, labelled rejected\n",
 		"differs   task/stale: place/no_match, labelled applicable\n",
-		"otherwise task/other: x.yaml\n", "task/good\taccepted\taccepted\t", "own\taccepted\t\t",
+		"otherwise task/other: x.yaml\n", "otherwise task/near: x.yaml (white space only)\n", "task/good\taccepted\taccepted\t", "own\taccepted\t\t",
 	} {
 		require.Contains(t, out.String(), line)
 	}
