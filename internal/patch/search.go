@@ -80,7 +80,7 @@ func (a *answer) searchBlock(i int) (searchPair, int, error) {
 	}
 	next := splits[1] + 1
 	noise := end >= 0 && allBlank(a.lines[next:end])
-	if len(splits) > 2 || a.underlines(splits) || !(noise || end < 0 && a.textEnds(next)) {
+	if len(splits) > 2 || a.underlines(splits) || (!noise && (end >= 0 || !a.textEnds(next))) {
 		return searchPair{}, 0, refuse(GateDecode, ReasonMalformed, "",
 			"a SEARCH/REPLACE block holds more than one ======= line")
 	}
