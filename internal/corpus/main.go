@@ -24,7 +24,7 @@ DIR holds one folder an answer, at any depth:
   answer.txt   the raw text, as the model gave it
   base/        the tree that the answer is about; it may lie in any folder above
   label.txt    optional, first word: accepted or rejected by all gates;
-               applicable or inapplicable as an edit of the tree
+               applicable (decoded, placed, it parses) or inapplicable as an edit
   want/        optional: files that must have exactly this content afterwards
   targets.txt  optional: the files to change, one a line
   task.txt     optional: the text of the task

@@ -12,8 +12,9 @@ import (
 	"nexuscore.dev/nexus/internal/validate"
 )
 
-// The labels of an answer. The first two speak of all gates, the others of
-// whether its edit fits the tree.
+// The labels of an answer. The first two speak of all gates. An applicable edit
+// fits the tree, so that no gate before those of its content may refuse it; an
+// inapplicable one may be refused by any, but not accepted.
 const (
 	labelAccepted     = "accepted"
 	labelRejected     = "rejected"
@@ -59,12 +60,10 @@ func (o outcome) differs() bool {
 	switch o.label {
 	case labelAccepted:
 		return !o.verdict.Accepted
-	case labelRejected:
+	case labelRejected, labelInapplicable:
 		return o.verdict.Accepted
 	case labelApplicable:
 		return !o.applies()
-	case labelInapplicable:
-		return o.applies()
 	}
 	return false
 }

@@ -84,3 +84,14 @@ func TestTagsWithRemarks(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "a\nB\n", got["f"])
 }
+
+// TestEmptyOriginalCreatesNothing: tags without an original name a place that
+// the source does not know, and mostly a file that it made up.
+func TestEmptyOriginalCreatesNothing(t *testing.T) {
+	t.Parallel()
+	text := "<file>path/to/models.py</file>\n<original></original>\n<patched>x = 1</patched>\n"
+	_, _, err := tree{"f": "a\n"}.apply(text, patch.Options{})
+	requireReason(t, err, patch.ReasonMissing)
+	_, _, err = tree{"path/to/models.py": "a\n"}.apply(text, patch.Options{})
+	requireReason(t, err, patch.ReasonNoContext)
+}

@@ -91,7 +91,7 @@ func placeCreate(f *File) ([]Edit, error) {
 // writes says that the first thing a file's blocks do is to write text that
 // replaces nothing.
 func (f *File) writes() bool {
-	return len(f.Hunks) > 0 && f.Hunks[0].Literal && len(f.Hunks[0].Search) == 0
+	return len(f.Hunks) > 0 && f.Hunks[0].Literal && len(f.Hunks[0].Search) == 0 && f.Hunks[0].Sequential
 }
 
 // createdBody is what the hunks make of a file that does not exist. A later

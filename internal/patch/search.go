@@ -159,8 +159,11 @@ func readTags(a *answer) (Draft, bool, error) {
 		if name == "" {
 			return d, true, refuse(GateDecode, ReasonNoPath, "", "a <file> tag is empty. Files: %s", a.names.allowed())
 		}
-		b := searchPair{tagLines(m[2]), tagLines(m[3])}
-		d.Files = append(d.Files, b.file(a.names.existing(name, false)))
+		f := searchPair{tagLines(m[2]), tagLines(m[3])}.file(a.names.existing(name, false))
+		// An empty original stands for a place that the source does not know,
+		// often in a file that it made up: it creates none.
+		f.Hunks[0].Sequential = len(f.Hunks[0].Lines) > 0
+		d.Files = append(d.Files, f)
 	}
 	if len(d.Files) == 0 && bytes.Contains(a.text, []byte("<patched>")) && bytes.Contains(a.text, []byte("<original>")) {
 		return d, true, refuse(GateDecode, ReasonMalformed, "",
