@@ -9,7 +9,6 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/alecthomas/kong"
 	"github.com/rs/zerolog"
@@ -57,7 +56,7 @@ func main() {
 }
 
 func (c *cli) run() (err error) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), node.Signals()...)
 	defer stop()
 	level := zerolog.WarnLevel
 	if c.Verbose {

@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/alecthomas/kong"
 	"github.com/rs/zerolog"
@@ -45,7 +44,7 @@ type cli struct {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), node.Signals()...)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
 	code := execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()

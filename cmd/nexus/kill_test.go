@@ -95,7 +95,7 @@ func (w *world) clean(dir string) {
 	names, err := filepath.Glob(filepath.Join(dir, ".nexus*"))
 	require.NoError(w.t, err)
 	require.Empty(w.t, names)
-	claims, err := os.ReadFile(filepath.Join(w.dir, "xdg", "nexus-claims.json"))
+	claims, err := os.ReadFile(filepath.Join(w.dir, "claims.json"))
 	require.NoError(w.t, err)
 	require.NotContains(w.t, string(claims), `"run"`)
 }

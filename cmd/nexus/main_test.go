@@ -65,7 +65,7 @@ func newWorld(t *testing.T) *world {
 			w.env = append(w.env, kv)
 		}
 	}
-	w.env = append(w.env, "XDG_STATE_HOME="+filepath.Join(dir, "xdg"), "NEXUS_DELAY_SCALE=0.01")
+	w.env = append(w.env, "XDG_STATE_HOME="+filepath.Join(dir, "xdg"), "NEXUS_CLAIMS="+filepath.Join(dir, "claims.json"), "NEXUS_DELAY_SCALE=0.01")
 	return w
 }
 

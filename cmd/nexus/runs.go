@@ -177,7 +177,7 @@ func (c *runShowCmd) Run(ctx context.Context, e *env) error {
 		if len(sum.Tries) > 0 {
 			fmt.Fprintln(e.out)
 		}
-		v.result(sum)
+		v.Result(sum)
 		return nil
 	})
 }
@@ -198,14 +198,14 @@ func (c *runWatchCmd) Run(ctx context.Context, e *env) error {
 		last := s
 		err := b.Follow(ctx, s.ID, func(ev run.Event, s run.State) bool {
 			last = s
-			v.event(ev, s)
+			v.Event(ev, s)
 			return !s.Closed && !s.Parked
 		})
 		if err != nil {
 			return err
 		}
 		sum := run.Summarise(last)
-		v.result(sum)
+		v.Result(sum)
 		v.flush()
 		if sum.Exit != 0 {
 			return exitError(sum.Exit)
@@ -243,8 +243,8 @@ func (c *runCancelCmd) Run(ctx context.Context, e *env) (err error) {
 		return fmt.Errorf("run %s has not ended yet: %w", id, err)
 	}
 	sum := run.Summarise(last)
-	v.result(sum)
-	if err := n.AwaitOthers(ctx, func(open int) { v.note(fmt.Sprintf("staying for %d other run(s)", open)) }); err != nil {
+	v.Result(sum)
+	if err := n.AwaitOthers(ctx, func(open int) { v.Note(fmt.Sprintf("staying for %d other run(s)", open)) }); err != nil {
 		return err
 	}
 	if !sum.Proven {

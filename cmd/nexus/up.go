@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"syscall"
 
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
@@ -33,7 +32,7 @@ the state folder (owner.json), which only you can read.`
 
 // Run serves until a signal comes.
 func (c *upCmd) Run(ctx context.Context, e *env) (err error) {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(ctx, node.Signals()...)
 	defer stop()
 	cfg, err := c.Common.config(e)
 	if err != nil {

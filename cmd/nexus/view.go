@@ -20,6 +20,7 @@ import (
 // plain lines otherwise, or one JSON object per event.
 type view struct {
 	out  io.Writer
+	err  io.Writer
 	json bool
 	live bool
 	// last is a result that flush prints.
@@ -33,7 +34,7 @@ type view struct {
 }
 
 func newView(e *env, asJSON bool) *view {
-	v := &view{out: e.out, json: asJSON}
+	v := &view{out: e.out, err: e.err, json: asJSON}
 	if f, ok := e.out.(*os.File); ok && !asJSON {
 		v.live = isatty.IsTerminal(f.Fd()) && os.Getenv("TERM") != "dumb"
 	}
@@ -58,8 +59,8 @@ func (v *view) start(dir string) {
 	}
 }
 
-// note is a sentence about the command itself.
-func (v *view) note(text string) {
+// Note is a sentence about the command itself.
+func (v *view) Note(text string) {
 	if v.json {
 		v.print(map[string]string{"type": "note", "text": text})
 		return
@@ -67,8 +68,11 @@ func (v *view) note(text string) {
 	v.line(mark("!"), text)
 }
 
-// event shows one event of the log and, on a terminal, what is waited for.
-func (v *view) event(ev run.Event, s run.State) {
+// Warn tells what went wrong and changes nothing of the run.
+func (v *view) Warn(err error) { fmt.Fprintln(v.err, "nexus:", err) }
+
+// Event shows one event of the log and, on a terminal, what is waited for.
+func (v *view) Event(ev run.Event, s run.State) {
 	text, ok := describe(ev, s)
 	if v.json {
 		body, err := wire.EncodeEvent(ev)
@@ -87,9 +91,9 @@ func (v *view) event(ev run.Event, s run.State) {
 	}
 }
 
-// result shows the end of the run; as JSON it is held back until flush, as
+// Result shows the end of the run; as JSON it is held back until flush, as
 // the last line.
-func (v *view) result(sum run.Summary) {
+func (v *view) Result(sum run.Summary) {
 	if v.json {
 		v.last = &sum
 		return

@@ -33,6 +33,9 @@ func (n *Node) recover(ctx context.Context, adopt string, all bool) error {
 			n.cfg.Log.Error().Err(err).Str("run", id).Msg("the run cannot be recovered")
 		}
 	}
+	if err := n.undoLost(ctx); err != nil {
+		return err
+	}
 	return n.releaseSettled(ctx)
 }
 

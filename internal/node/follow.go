@@ -1,0 +1,142 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"nexuscore.dev/nexus/internal/run"
+)
+
+// errRefused says that the task was not let in.
+var errRefused = errors.New("the task was refused")
+
+// closingWait is how long a heal waits for the report after its run has
+// settled.
+const closingWait = 10 * time.Second
+
+// lookForRefusal is how often the dead letter of a task is looked for that
+// opens no run.
+const lookForRefusal = time.Second
+
+// follow shows a run of this heal until it is closed.
+func (h *Heal) follow(ctx context.Context, id string, stopping <-chan struct{}) (run.State, error) {
+	return h.watch(ctx, id, stopping, h.show.Event)
+}
+
+// watch follows a run until it is closed, or a while longer than settled. When
+// stopping is closed the run is cancelled, whether it is open yet or not.
+func (h *Heal) watch(ctx context.Context, id string, stopping <-chan struct{}, show func(run.Event, run.State)) (run.State, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var last run.State
+	go h.refusal(ctx, id, cancel)
+	go h.cancelOn(ctx, id, stopping)
+	err := h.node.Bus().Follow(ctx, id, func(ev run.Event, s run.State) bool {
+		last = s
+		h.opened.Store(true)
+		show(ev, s)
+		if s.N == 1 && h.course.isStopped() {
+			h.order(ctx, id) // the order that came before the run may be lost
+		}
+		if s.Settled != nil && !s.Closed {
+			time.AfterFunc(closingWait, func() { cancel(errLate) })
+		}
+		return !s.Closed
+	})
+	switch cause := context.Cause(ctx); {
+	case err == nil:
+		return last, nil
+	case errors.Is(cause, errLate):
+		return last, nil
+	case cause != nil && !errors.Is(cause, context.Canceled):
+		return last, cause
+	}
+	return last, err
+}
+
+// errLate says that the report of a settled run is not waited for any more.
+var errLate = errors.New("the report is late")
+
+// refusal looks for the dead letter of a task that was never let in, and for
+// the end of the work in this process.
+func (h *Heal) refusal(ctx context.Context, id string, cancel context.CancelCauseFunc) {
+	tick := time.NewTicker(lookForRefusal)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.node.Failed():
+			cancel(errors.New("conductor or workers have stopped; run the command again with --verbose to see why"))
+			return
+		case <-tick.C:
+		}
+		if h.opened.Load() {
+			continue
+		}
+		if l, err := h.node.Bus().Refusal(ctx, id); err == nil && l != nil {
+			cancel(fmt.Errorf("%w: %s", errRefused, l.Reason))
+			return
+		}
+	}
+}
+
+// cancelOn cancels the run when the heal is stopped.
+func (h *Heal) cancelOn(ctx context.Context, id string, stopping <-chan struct{}) {
+	select {
+	case <-ctx.Done():
+	case <-stopping:
+		h.order(ctx, id)
+	}
+}
+
+func (h *Heal) order(ctx context.Context, id string) {
+	err := h.node.Bus().Order(ctx, id, run.Order{Kind: run.OrderCancel, Reason: "cancelled by the user"})
+	if err != nil && ctx.Err() == nil {
+		h.show.Warn(fmt.Errorf("the run cannot be cancelled: %w", err))
+	}
+}
+
+// finish shows how the run ended, gives its folder back and stays for others.
+// Errors after the run has ended are told and change nothing of it.
+func (h *Heal) finish(ctx context.Context, s run.State, err error) (run.Summary, error) {
+	if err != nil {
+		return run.Summary{}, err
+	}
+	sum := run.Summarise(s)
+	sum.Diff = h.diff(ctx, s)
+	h.show.Result(sum)
+	if s.Settled != nil && s.Settled.Proven {
+		if err := h.cfg.Claims.Release(s.ID); err != nil {
+			h.show.Warn(err)
+		}
+	}
+	staying, leave := context.WithCancel(ctx)
+	defer leave()
+	if err := h.course.enter(stageStaying, s.ID, leave); err != nil {
+		return sum, err
+	}
+	err = h.node.AwaitOthers(staying, func(open int) {
+		h.show.Note(fmt.Sprintf("this process also runs the bus for %d other run(s); it stays until they have ended", open))
+	})
+	if err != nil {
+		h.show.Warn(err)
+	}
+	return sum, nil
+}
+
+// diff is the text of the candidate that won.
+func (h *Heal) diff(ctx context.Context, s run.State) string {
+	c, _ := s.Winner()
+	if c == nil {
+		return ""
+	}
+	data, err := h.node.Bus().Artifacts().Get(ctx, c.Diff.SHA256)
+	if err != nil {
+		h.show.Warn(fmt.Errorf("the diff cannot be shown: %w", err))
+		return ""
+	}
+	return string(data)
+}

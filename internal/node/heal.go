@@ -1,0 +1,149 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+
+	"github.com/oklog/ulid/v2"
+
+	"nexuscore.dev/nexus/internal/bus"
+	"nexuscore.dev/nexus/internal/rollback"
+	"nexuscore.dev/nexus/internal/run"
+	"nexuscore.dev/nexus/internal/wire"
+)
+
+// Display shows a heal to whoever waits for it.
+type Display interface {
+	// Note tells a sentence about the command itself.
+	Note(text string)
+	// Warn tells an error that changes nothing of the run.
+	Warn(err error)
+	// Event shows an event of the run's log and the state after it.
+	Event(ev run.Event, s run.State)
+	// Result shows how the run ended, as soon as that is known.
+	Result(sum run.Summary)
+}
+
+// Heal is one heal of a folder, as the process that waits for it goes through
+// it: claim the folder; open the bus; continue or end the run that an earlier
+// process left on the folder; hand the task in; follow the run; give the folder
+// back; stay for others. Run goes through all of it once.
+type Heal struct {
+	cfg  Config
+	task wire.Heal
+	show Display
+	// key makes the task one, however often it is published.
+	key  string
+	node *Node
+	// owner is the process that runs the bus, 0 when this one does.
+	owner int
+	// opened is true once the log of the run has begun.
+	opened atomic.Bool
+	course course
+}
+
+// NewHeal makes a heal that this process drives, or says why the task is
+// refused. show is used from several goroutines.
+func NewHeal(cfg Config, task wire.Heal, show Display) (*Heal, error) {
+	start, err := rollback.ProcessStart(os.Getpid())
+	if err != nil {
+		return nil, err
+	}
+	task.Home = cfg.Rules.Home
+	task.Driver = &run.Driver{PID: os.Getpid(), Start: start, Host: task.Home}
+	if _, err := cfg.Rules.Admit(tenantLocal, task); err != nil {
+		return nil, err
+	}
+	cfg.Driver = task.Driver
+	return &Heal{cfg: cfg, task: task, show: show, key: ulid.Make().String(), course: newCourse(task.Dir)}, nil
+}
+
+// reopens bounds how often a heal looks for the bus again because the process
+// that ran it ended before it had let the task in.
+const reopens = 5
+
+// ErrStopped says that Stop came before the run began.
+var ErrStopped = errors.New("stopped before a run began; the folder is untouched")
+
+// Run heals the folder and returns how the run ended. It must be called once.
+// ctx bounds everything; to end a run in an orderly way call Stop.
+func (h *Heal) Run(ctx context.Context) (run.Summary, error) {
+	id := wire.RunID(tenantLocal, "key", h.key)
+	starting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := h.course.enter(stageStarting, id, cancel); err != nil {
+		return run.Summary{}, err
+	}
+	prev, err := h.claim(id)
+	if err != nil {
+		return run.Summary{}, err
+	}
+	h.course.inherit(prev)
+	var sum run.Summary
+	for range reopens {
+		sum, err = h.once(ctx, starting, id, prev)
+		if !errors.Is(err, bus.ErrLost) || h.opened.Load() {
+			break
+		}
+	}
+	if errors.Is(err, bus.ErrLost) {
+		err = fmt.Errorf("the nexus process %d that ran the bus has ended; nothing is lost: run 'nexus heal %s' again to continue run %s", h.owner, h.task.Dir, h.course.run())
+	}
+	return sum, err
+}
+
+// once heals with one connection to the bus. starting ends when the heal is
+// stopped before its run begins.
+func (h *Heal) once(ctx, starting context.Context, id string, prev *rollback.Claim) (sum run.Summary, err error) {
+	if h.node, err = Open(starting, h.cfg); err != nil {
+		return sum, h.unstarted(starting, id, prev, err)
+	}
+	h.owner, _ = h.node.Attached()
+	defer func() {
+		if errClose := h.node.Close(); errClose != nil && err == nil {
+			h.show.Warn(errClose)
+		}
+	}()
+	adopt := ""
+	if prev != nil {
+		adopt = prev.Run
+	}
+	if err := h.node.Start(starting, adopt, false); err != nil {
+		return sum, h.unstarted(starting, id, prev, err)
+	}
+	if prev != nil {
+		s, err := h.resume(ctx, id, *prev)
+		if err != nil || s.Ended != nil {
+			return h.finish(ctx, s, err)
+		}
+	}
+	stopping := make(chan struct{})
+	if err := h.course.enter(stageRunning, id, func() { close(stopping) }); err != nil {
+		return sum, errors.Join(err, h.cfg.Claims.Release(id))
+	}
+	// From here on the task may be in the queue: the claim stays, whatever
+	// becomes of the connection.
+	if _, err := h.node.Bus().Submit(ctx, tenantLocal, h.key, h.task); err != nil {
+		return sum, err
+	}
+	s, err := h.follow(ctx, id, stopping)
+	if errors.Is(err, errRefused) {
+		err = errors.Join(err, h.cfg.Claims.Release(id))
+	}
+	return h.finish(ctx, s, err)
+}
+
+// unstarted gives the folder back after a start that failed; the claim of an
+// interrupted run stays.
+func (h *Heal) unstarted(starting context.Context, id string, prev *rollback.Claim, err error) error {
+	if starting.Err() != nil {
+		err = ErrStopped
+	}
+	if prev != nil {
+		return fmt.Errorf("%w; run %s, which was interrupted, has still to be ended: run 'nexus heal %s' again", err, prev.Run, h.task.Dir)
+	}
+	return errors.Join(err, h.cfg.Claims.Release(id))
+}
