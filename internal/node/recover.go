@@ -121,7 +121,11 @@ func (n *Node) releaseSettled(ctx context.Context) error {
 // its folder free.
 func (n *Node) Restore(ctx context.Context, s run.State) error {
 	if s.Origin != nil {
-		if err := agents.Restore(ctx, n.cfg.State, s.ID, s.Task.Dir, *s.Origin, n.client.Artifacts()); err != nil {
+		err := agents.Restore(ctx, n.cfg.State, s.ID, s.Task.Dir, *s.Origin, n.client.Artifacts())
+		if rollback.IsKind(err, rollback.KindBlob) { // the snapshot is gone; the journal knows what was written
+			_, _, err = agents.Undo(ctx, n.cfg.State, s.ID, s.Task.Dir, n.client.Artifacts())
+		}
+		if err != nil {
 			return fmt.Errorf("run %s left %s unproven, and it cannot be restored: %w", s.ID, s.Task.Dir, err)
 		}
 	}
