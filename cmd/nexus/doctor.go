@@ -4,69 +4,175 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 
+	"nexuscore.dev/nexus/internal/node"
 	"nexuscore.dev/nexus/internal/sandbox"
 	"nexuscore.dev/nexus/internal/testrun"
 )
 
 type doctorCmd struct {
-	Dir    string `arg:"" optional:"" help:"A project folder: say how its tests would be run."`
+	Dir    string `arg:"" optional:"" help:"A project folder: say how its tests would be run. Without one, what this machine offers to every project."`
 	Common common `embed:""`
 }
 
+// check prints one line after the other.
+type check struct{ e *env }
+
+func (c check) row(ok bool, name, format string, v ...any) {
+	fmt.Fprintf(c.e.out, "%s %-10s %s\n", mark(ok), name, fmt.Sprintf(format, v...))
+}
+
+func (c check) more(format string, v ...any) {
+	fmt.Fprintf(c.e.out, "             %s\n", fmt.Sprintf(format, v...))
+}
+
 // Run says what is there.
-func (c *doctorCmd) Run(ctx context.Context, e *env) (err error) {
-	row := func(ok bool, name, format string, v ...any) {
-		fmt.Fprintf(e.out, "%s %-10s %s\n", mark(ok), name, fmt.Sprintf(format, v...))
-	}
-	row(true, "nexus", "%s", version())
+func (c *doctorCmd) Run(ctx context.Context, e *env) error {
+	k := check{e}
+	k.row(true, "nexus", "%s", version())
 	cfg, err := c.Common.config(e)
 	if err != nil {
 		return err
 	}
-	n, err := c.Common.open(ctx, e)
+	if err := c.bus(ctx, k, cfg); err != nil {
+		return err
+	}
+	k.sandbox(ctx)
+	if cfg.Model != nil {
+		k.row(true, "model", "%s", cfg.Model.Name)
+	} else {
+		k.row(false, "model", "none: only the built-in engine looks for fixes; set NEXUS_MODEL_BASE_URL and NEXUS_MODEL for more")
+	}
+	if c.Dir == "" {
+		return k.interpreters(ctx)
+	}
+	return k.project(ctx, c.Dir)
+}
+
+// bus looks at server, state and claims.
+func (c *doctorCmd) bus(ctx context.Context, k check, cfg node.Config) (err error) {
+	n, err := c.Common.open(ctx, k.e)
 	if err != nil {
-		row(false, "bus", "%v", err)
+		k.row(false, "bus", "%v", err)
 		return exitError(1)
 	}
 	defer func() { err = errors.Join(err, n.Close()) }()
+	where := ""
 	if pid, attached := n.Attached(); attached {
-		row(true, "bus", "nats-server %s, run by process %d", n.Bus().ServerVersion(), pid)
-	} else {
-		row(true, "bus", "nats-server %s", n.Bus().ServerVersion())
+		where = fmt.Sprintf(", run by process %d", pid)
 	}
-	if usage, err := n.Bus().Usages(ctx); err == nil {
-		total := uint64(0)
-		for _, u := range usage {
-			total += u.Bytes
-		}
-		row(true, "state", "%s, %s in %d streams", cfg.State, size(int64(total)), len(usage))
-	} else {
-		row(false, "state", "%v", err)
-	}
-	rep := sandbox.Detect(ctx, "")
-	row(rep.Level != sandbox.LevelNone, "sandbox", "level %s", rep.Level)
-	for _, m := range rep.Missing {
-		fmt.Fprintf(e.out, "             %s\n", m)
-	}
-	if cfg.Model != nil {
-		row(true, "model", "%s", cfg.Model.Name)
-	} else {
-		row(false, "model", "none: only the built-in engine looks for fixes; set NEXUS_MODEL_BASE_URL and NEXUS_MODEL for more")
-	}
-	if c.Dir == "" {
-		return nil
-	}
-	plan, err := testrun.Find(ctx, c.Dir, "")
+	k.row(true, "bus", "nats-server %s%s", n.Bus().ServerVersion(), where)
+	usage, err := n.Bus().Usages(ctx)
 	if err != nil {
-		row(false, "tests", "%v", err)
+		k.row(false, "state", "%v", err)
+		return nil //nolint:nilerr // it is told; the other rows follow
+	}
+	total := uint64(0)
+	for _, u := range usage {
+		total += u.Bytes
+	}
+	k.row(true, "state", "%s: %s on the disk, %s of it in %d streams", cfg.State, size(onDisk(cfg.State)), size(int64(total)), len(usage)) //nolint:gosec // far below 2⁶³
+	claims, err := cfg.Claims.List()
+	if err != nil {
+		k.row(false, "claims", "%v", err)
+		return nil //nolint:nilerr // it is told; the other rows follow
+	}
+	k.row(true, "claims", "%s: %d folder(s) in work", cfg.Claims.Path, len(claims))
+	for _, x := range claims {
+		if !x.Alive() {
+			k.more("run %s on %s was interrupted: 'nexus heal %s --state %s' ends it", x.Run, clean(x.Dir), clean(x.Dir), clean(x.State))
+		}
+	}
+	return nil
+}
+
+// onDisk is the size of all files in a folder; what goes away meanwhile does
+// not count.
+func onDisk(dir string) int64 {
+	total := int64(0)
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error { // every error is a file that does not count
+		if err == nil && d.Type().IsRegular() {
+			if info, err := d.Info(); err == nil {
+				total += info.Size()
+			}
+		}
+		return nil
+	})
+	return total
+}
+
+// levels says what each level of isolation means, best first.
+var levels = []struct {
+	level sandbox.Level
+	text  string
+}{
+	{sandbox.LevelUser, "namespaces of its own: tests see only the staged copy and the tools, no home, no network, no other process"},
+	{sandbox.LevelThin, "Landlock and seccomp: tests cannot write outside the staged copy or reach the network, but see the machine's names and processes; for your own folders only"},
+	{sandbox.LevelNone, "nothing can be isolated: no test is run, so nothing can be healed"},
+}
+
+func (c check) sandbox(ctx context.Context) {
+	rep := sandbox.Detect(ctx, "")
+	c.row(rep.Level != sandbox.LevelNone, "sandbox", "level %s", rep.Level)
+	for _, m := range rep.Missing {
+		c.more("%s", clean(m))
+	}
+	for _, l := range levels {
+		sign := " "
+		if l.level == rep.Level {
+			sign = "*"
+		}
+		c.more("%s %-5s %s", sign, l.level, l.text)
+	}
+}
+
+// interpreters lists what can run the tests of projects here.
+func (c check) interpreters(ctx context.Context) error {
+	pytest, python := false, false
+	err := testrun.Interpreters(ctx, func(path string, in *testrun.Interpreter, problem error) {
+		switch {
+		case problem != nil:
+			c.row(false, "python", "%s: %s", clean(path), clean(problem.Error()))
+			return
+		case in.Pytest == "":
+			c.row(true, "python", "%s, %s: runs unittest; it has no pytest", in.Version, clean(in.Path))
+		default:
+			pytest = true
+			c.row(true, "python", "%s, %s: runs pytest %s and unittest", in.Version, clean(in.Path), in.Pytest)
+		}
+		python = true
+	})
+	if err != nil {
+		c.row(false, "python", "%v", err)
 		return exitError(1)
 	}
-	row(true, "tests", "%s", plan)
-	if plan.Note != "" {
-		fmt.Fprintf(e.out, "             %s\n", plan.Note)
+	switch {
+	case !python:
+		c.row(false, "runners", "no Python: only test commands known by their exit status can be run, and a person must confirm their fixes")
+	case !pytest:
+		c.row(false, "runners", "no pytest: projects that need it cannot be tested; install it into the project's .venv, or name an interpreter in %s", testrun.EnvPython)
+	default:
+		c.row(true, "runners", "pytest and unittest, test by test; any other command by its exit status, which a person must confirm")
 	}
-	_, err = os.Stat(c.Dir)
-	return err
+	return nil
+}
+
+// project says how the tests of a folder would be run.
+func (c check) project(ctx context.Context, dir string) error {
+	if _, err := os.Stat(dir); err != nil {
+		return fmt.Errorf("%s: %w", dir, cause(err))
+	}
+	plan, err := testrun.Find(ctx, dir, "")
+	if err != nil {
+		c.row(false, "tests", "%v", err)
+		return exitError(1)
+	}
+	c.row(true, "tests", "%s", plan)
+	if plan.Note != "" {
+		c.more("%s", plan.Note)
+	}
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -24,9 +25,11 @@ type cli struct {
 	Dead     deadCmd     `cmd:"" help:"Look at messages that could not be handled, and start them again."`
 	Doctor   doctorCmd   `cmd:"" help:"Say what is there, what is missing, and what that costs."`
 	Classify classifyCmd `cmd:"" help:"Say what kind of failure an error is."`
+	Help     helpCmd     `cmd:"" help:"Explain a command: 'nexus help heal'."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
 
-	Verbose bool `short:"v" help:"Log what goes on inside, to standard error."`
+	Verbose     bool        `short:"v" help:"Log what goes on inside, to standard error."`
+	VersionFlag versionFlag `name:"version" help:"Print the version."`
 }
 
 const description = `Heals folders whose tests fail.
@@ -62,9 +65,35 @@ type exitError int
 // Error implements error.
 func (e exitError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
+// helpCmd stands in the list of commands; arguments turns it into --help.
+type helpCmd struct {
+	Command []string `arg:"" optional:"" help:"The command to explain."`
+}
+
+// versionFlag prints the version instead of running a command.
+type versionFlag bool
+
+// BeforeReset implements the hook of a flag that ends the program.
+func (versionFlag) BeforeReset(app *kong.Kong) error {
+	fmt.Fprintln(app.Stdout, versionLine())
+	app.Exit(0)
+	return nil
+}
+
+// arguments spells what people try in the way that the parser knows.
+func arguments(args []string) []string {
+	switch {
+	case len(args) == 0:
+		return []string{"--help"}
+	case args[0] == "help":
+		return append(args[1:len(args):len(args)], "--help")
+	}
+	return args
+}
+
 func realMain(args []string, out, errOut io.Writer) (status int) {
 	var c cli
-	p, err := kong.New(&c, kong.Name("nexus"), kong.Description(description), kong.UsageOnError(),
+	p, err := kong.New(&c, kong.Name("nexus"), kong.Description(description),
 		kong.Writers(out, errOut), kong.Exit(func(code int) { panic(exitError(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}))
 	if err != nil {
@@ -80,12 +109,9 @@ func realMain(args []string, out, errOut io.Writer) (status int) {
 			status = int(code)
 		}
 	}()
-	if len(args) == 0 {
-		args = []string{"--help"}
-	}
-	ctx, err := p.Parse(args)
+	ctx, err := p.Parse(arguments(args))
 	if err != nil {
-		fmt.Fprintf(errOut, "nexus: %v\nTry 'nexus --help'.\n", err)
+		fmt.Fprintf(errOut, "nexus: %v\nTry '%s --help'.\n", err, about(err))
 		return 1
 	}
 	ctx.BindTo(context.Background(), (*context.Context)(nil))
@@ -99,4 +125,18 @@ func realMain(args []string, out, errOut io.Writer) (status int) {
 	}
 	fmt.Fprintln(errOut, "nexus:", err)
 	return 1
+}
+
+// about is the command whose help explains a wrong usage.
+func about(err error) string {
+	words := []string{"nexus"}
+	var parse *kong.ParseError
+	if errors.As(err, &parse) && parse.Context != nil {
+		for _, p := range parse.Context.Path {
+			if p.Command != nil {
+				words = append(words, p.Command.Name)
+			}
+		}
+	}
+	return strings.Join(words, " ")
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os/signal"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -119,10 +120,22 @@ func (c *runLsCmd) Run(ctx context.Context, e *env) (err error) {
 	fmt.Fprintln(w, "RUN\tSTATE\tSTEP\tATTEMPTS\tOPENED\tFOLDER")
 	for _, s := range states {
 		sum := run.Summarise(s)
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", s.ID[:8], sum.State, sum.Step, len(sum.Tries),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", s.ID[:8], stateText(s, n.Driven(s)), sum.Step, len(sum.Tries),
 			s.OpenedAt.Local().Format(time.DateTime), clean(sum.Dir))
 	}
 	return w.Flush()
+}
+
+// stateText is the state of a run for people: one that has not ended is
+// running, or waits for somebody to go on with it.
+func stateText(s run.State, driven bool) string {
+	switch {
+	case s.Ended != nil:
+		return string(s.Ended.State)
+	case driven && !s.Parked:
+		return "running"
+	}
+	return "waiting"
 }
 
 type runShowCmd struct {
@@ -221,6 +234,8 @@ type runCancelCmd struct {
 
 // Run cancels a run and waits until it has settled.
 func (c *runCancelCmd) Run(ctx context.Context, e *env) (err error) {
+	ctx, stop := signal.NotifyContext(ctx, node.Signals()...)
+	defer stop()
 	n, err := c.Common.open(ctx, e)
 	if err != nil {
 		return err
@@ -228,6 +243,16 @@ func (c *runCancelCmd) Run(ctx context.Context, e *env) (err error) {
 	defer func() { err = errors.Join(err, n.Close()) }()
 	id, err := n.Bus().FindRun(ctx, c.ID)
 	if err != nil {
+		return err
+	}
+	log, err := n.Bus().ReadLog(ctx, id)
+	if err != nil {
+		return err
+	}
+	if s, err := log.State(); err != nil || s.Closed {
+		if err == nil {
+			fmt.Fprintf(e.out, "run %s has ended already: %s; there is nothing to cancel\n", id, s.Ended.State)
+		}
 		return err
 	}
 	if err := n.Start(ctx, "", false); err != nil {
@@ -240,7 +265,7 @@ func (c *runCancelCmd) Run(ctx context.Context, e *env) (err error) {
 	var last run.State
 	err = n.Bus().Follow(ctx, id, func(_ run.Event, s run.State) bool { last = s; return !s.Closed })
 	if err != nil {
-		return fmt.Errorf("run %s has not ended yet: %w", id, err)
+		return fmt.Errorf("run %s has not ended yet (%w); its next heal, or the process that runs the bus, ends it", id, err)
 	}
 	sum := run.Summarise(last)
 	v.Result(sum)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"os/signal"
 
@@ -66,7 +67,7 @@ func (c *upCmd) Run(ctx context.Context, e *env) (err error) {
 		address = "http://" + ln.Addr().String()
 		g.Go(serve)
 	}
-	fmt.Fprintf(e.out, "nexus is up\n  bus      %s (role local; its password is in owner.json)\n  gateway  %s\n  state    %s\n  stop     Ctrl-C\n", n.Addr(), address, cfg.State)
+	fmt.Fprintf(e.out, "nexus is up\n  bus      %s\n  gateway  %s\n  state    %s\n  stop     Ctrl-C\n", listening(n), address, cfg.State)
 	g.Go(func() error {
 		select {
 		case <-ctx.Done():
@@ -78,6 +79,18 @@ func (c *upCmd) Run(ctx context.Context, e *env) (err error) {
 	err = g.Wait()
 	fmt.Fprintln(e.out, "stopping: what is in hand is given back")
 	return err
+}
+
+// listening says where other clients reach the bus.
+func listening(n *node.Node) string {
+	if addr := n.Addr(); addr != "" {
+		return addr + " (role local; its password is in owner.json)"
+	}
+	u, err := url.Parse(n.URL())
+	if err != nil {
+		return "the external server"
+	}
+	return u.Redacted() + " (external)"
 }
 
 // gateway opens the HTTP gateway of this process.

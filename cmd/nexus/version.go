@@ -11,9 +11,11 @@ type versionCmd struct{}
 
 // Run prints the version.
 func (versionCmd) Run(e *env) error {
-	fmt.Fprintf(e.out, "nexus %s (decider %d)\n", version(), run.Decider)
+	fmt.Fprintln(e.out, versionLine())
 	return nil
 }
+
+func versionLine() string { return fmt.Sprintf("nexus %s (decider %d)", version(), run.Decider) }
 
 // version is the module's version, or the commit it was built from.
 func version() string {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mattn/go-isatty"
+	"golang.org/x/sys/unix"
 
 	"nexuscore.dev/nexus/internal/run"
 	"nexuscore.dev/nexus/internal/sandbox"
@@ -23,6 +24,9 @@ type view struct {
 	err  io.Writer
 	json bool
 	live bool
+	// width is the number of columns of the terminal; a live line that is
+	// longer would leave its first part behind.
+	width int
 	// last is a result that flush prints.
 	last *run.Summary
 
@@ -37,6 +41,7 @@ func newView(e *env, asJSON bool) *view {
 	v := &view{out: e.out, err: e.err, json: asJSON}
 	if f, ok := e.out.(*os.File); ok && !asJSON {
 		v.live = isatty.IsTerminal(f.Fd()) && os.Getenv("TERM") != "dumb"
+		v.width = columns(f)
 	}
 	return v
 }
@@ -209,7 +214,8 @@ func (v *view) waiting(step string) {
 		defer t.Stop()
 		for i := 0; ; i++ {
 			v.mu.Lock()
-			fmt.Fprintf(v.out, "\r\x1b[K%c %s  %.1f s", []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")[i%10], v.step, time.Since(v.began).Seconds())
+			text := fmt.Sprintf("%c %s  %.1f s", spinner[i%len(spinner)], v.step, time.Since(v.began).Seconds())
+			fmt.Fprint(v.out, "\r\x1b[K"+fit(text, v.width))
 			v.mu.Unlock()
 			select {
 			case <-v.stop:
@@ -218,6 +224,27 @@ func (v *view) waiting(step string) {
 			}
 		}
 	})
+}
+
+var spinner = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
+
+// columns is the width of a terminal, 80 where it does not tell.
+func columns(f *os.File) int {
+	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	if err != nil || size.Col == 0 {
+		return 80
+	}
+	return int(size.Col)
+}
+
+// fit cuts a line so that it stays one; the last column stays free, for some
+// terminals wrap there.
+func fit(text string, width int) string {
+	r := []rune(text)
+	if len(r) < width {
+		return text
+	}
+	return string(r[:max(width-2, 0)]) + "…"
 }
 
 // idle removes the live line.

@@ -47,8 +47,8 @@ func TestLogIsGone(t *testing.T) {
 			}
 			return os.Mkdir(dir, 0o700)
 		},
-		"log removed":  func(state string) error { return os.RemoveAll(stream(state, "RUNS")) },
-		"log emptied":  func(state string) error { return os.RemoveAll(filepath.Join(stream(state, "RUNS"), "msgs")) },
+		"log removed":      func(state string) error { return os.RemoveAll(stream(state, "RUNS")) },
+		"log emptied":      func(state string) error { return os.RemoveAll(filepath.Join(stream(state, "RUNS"), "msgs")) },
 		"snapshot emptied": func(state string) error { return os.RemoveAll(filepath.Join(stream(state, "OBJ_ARTIFACTS"), "msgs")) },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -87,6 +87,16 @@ func (n *Node) driven(s run.State) bool {
 	return d != nil && (d.Host != n.cfg.Rules.Home || rollback.ProcessAlive(d.PID, d.Start))
 }
 
+// Driven reports whether somebody goes on with a run that has not ended: the
+// process that waits for it, as far as that can be seen from here, or a service
+// for the runs that no process waits for.
+func (n *Node) Driven(s run.State) bool {
+	if s.Task.Driver == nil {
+		return n.core == nil || n.srv == nil
+	}
+	return n.driven(s)
+}
+
 func (n *Node) state(ctx context.Context, id string) (run.State, error) {
 	l, err := n.client.ReadLog(ctx, id)
 	if err != nil {

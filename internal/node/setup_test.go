@@ -234,4 +234,3 @@ func (p *place) state(id string) run.State {
 	require.NoError(p.t, err)
 	return s
 }
-

@@ -143,6 +143,8 @@ func (s State) Step() string {
 		return "closed"
 	case s.Settled != nil:
 		return "closing"
+	case s.Ended != nil && s.Ended.Rollback == nil:
+		return "settling"
 	case s.Ended != nil:
 		return "rollback"
 	case s.Parked:

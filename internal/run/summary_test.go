@@ -33,6 +33,10 @@ func TestASummaryTellsWhatTheLogTells(t *testing.T) {
 
 	for _, s := range states(t) {
 		require.NotEmpty(t, s.Step())
+		if s.Ended != nil && s.Settled == nil {
+			want := map[bool]string{true: "settling", false: "rollback"}[s.Ended.State == run.Approved]
+			require.Equal(t, want, s.Step(), "an approved run is not taken back")
+		}
 		if s.Ended == nil {
 			require.Equal(t, run.Unknown, run.Summarise(s).State)
 		}
