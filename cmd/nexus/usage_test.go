@@ -1,0 +1,141 @@
+package main
+
+import (
+	"net/url"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"nexuscore.dev/nexus/internal/run"
+)
+
+// What a newcomer types first is answered, and a mistake is answered with the
+// help of the command that was meant.
+func TestRunUsage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, c := range []struct {
+		args []string
+		exit int
+		want string
+	}{
+		{nil, 0, "Usage: nexus <command>"},
+		{[]string{"help"}, 0, "Usage: nexus <command>"},
+		{[]string{"--help"}, 0, "Usage: nexus <command>"},
+		{[]string{"help", "heal"}, 0, "Usage: nexus heal <dir>"},
+		{[]string{"help", "run", "show"}, 0, "Usage: nexus run show <id>"},
+		{[]string{"help", "nonsense"}, 1, "Try 'nexus --help'."},
+		{[]string{"--version"}, 0, "(decider "},
+		{[]string{"version"}, 0, "(decider "},
+		{[]string{"heal", "--tset", "x", "."}, 1, "Try 'nexus heal --help'."},
+		{[]string{"run", "show", "--jsn", "x"}, 1, "Try 'nexus run show --help'."},
+		{[]string{"run"}, 1, "Try 'nexus run --help'."},
+		{[]string{"heal"}, 1, "Try 'nexus heal --help'."},
+		{[]string{"nonsense"}, 1, "Try 'nexus --help'."},
+	} {
+		r := w.nexus(c.args...)
+		require.Equal(t, c.exit, r.exit, "%v: %s%s", c.args, r.out, r.err)
+		require.Contains(t, r.out+r.err, c.want, c.args)
+	}
+	require.NoDirExists(t, filepath.Join(w.dir, "xdg"), "no help needs a state folder")
+}
+
+// doctor says what the machine offers to every project, or how one project
+// would be tested.
+func TestRunDoctor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.nexus("doctor")
+	require.Zero(t, r.exit, "%s%s", r.out, r.err)
+	require.Regexp(t, `(?m)^✓ python +3\.\d+`, r.out)
+	require.Regexp(t, `(?m)^✓ state .* on the disk`, r.out)
+	require.Regexp(t, `(?m)^. runners `, r.out)
+	for _, level := range []string{"user", "thin", "none"} {
+		require.Regexp(t, `(?m)^ +\*? +`+level+` `, r.out)
+	}
+	require.Equal(t, 1, strings.Count(r.out, " * "), "the level of this machine is marked")
+	r = w.nexus("doctor", w.project("calc"))
+	require.Zero(t, r.exit, "%s%s", r.out, r.err)
+	require.Regexp(t, `(?m)^✓ tests .* under Python`, r.out)
+	r = w.nexus("doctor", filepath.Join(w.dir, "nowhere"))
+	require.Equal(t, 1, r.exit)
+	require.Contains(t, r.err, "no such file")
+}
+
+// A run under way is called running, one that nobody drives waiting, and both
+// name the step; a cancel of an ended run says that it has ended.
+func TestRunListAndCancel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	m := w.script(`hang "def"`)
+	dir := w.project("calc")
+	first := w.background("heal", dir, "--source", "model")
+	<-m.Arrived()
+	require.Regexp(t, `running +debugger +1 `, w.nexus("run", "ls").out)
+	require.NoError(t, first.Process.Kill())
+	require.Error(t, first.Wait())
+	require.Regexp(t, `waiting +debugger +1 `, w.nexus("run", "ls").out)
+	var id string
+	for _, line := range strings.Split(w.nexus("run", "ls").out, "\n")[1:2] {
+		id = strings.Fields(line)[0]
+	}
+	r := w.nexus("run", "cancel", id)
+	require.Zero(t, r.exit, "%s%s", r.out, r.err)
+	require.Contains(t, r.out, "NEEDS_HUMAN_REVIEW")
+	require.Regexp(t, `NEEDS_HUMAN_REVIEW +closed +1 `, w.nexus("run", "ls").out)
+	r = w.nexus("run", "cancel", id)
+	require.Zero(t, r.exit, "%s%s", r.out, r.err)
+	require.Contains(t, r.out, "has ended already: NEEDS_HUMAN_REVIEW; there is nothing to cancel")
+	w.clean(dir)
+}
+
+// up on an external server says where that is, without its password.
+func TestServiceNamesTheExternalBus(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	server := external(t, true)
+	u, err := url.Parse(server)
+	require.NoError(t, err)
+	u.User = url.UserPassword("me", "hush-hush")
+	cmd := w.background("up", "--listen", "off", "--nats", u.String())
+	out, _ := cmd.Stdout.(*buffer)
+	require.Eventually(t, func() bool { return strings.Contains(out.String(), "nexus is up") }, 30*time.Second, 20*time.Millisecond)
+	require.Contains(t, out.String(), u.Host+" (external)")
+	require.NotContains(t, out.String(), "hush-hush")
+	require.NoError(t, cmd.Process.Signal(syscall.SIGHUP))
+	require.NoError(t, cmd.Wait())
+}
+
+// A live line never wraps: what does not fit is cut.
+func TestRunFit(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "short", fit("short", 40))
+	require.Equal(t, "⠋ debugger (att…", fit("⠋ debugger (attempt 1, engine)  12.3 s", 17))
+	require.Len(t, []rune(fit(strings.Repeat("x", 100), 80)), 79)
+	require.Equal(t, "…", fit("xx", 1))
+}
+
+// What is no terminal gets no colour and no control character.
+func TestRunOutputWithoutATerminal(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.nexus("heal", w.project("calc"), "--source", "engine", "--dry-run")
+	require.Zero(t, r.exit, r.err)
+	require.NotContains(t, r.out, "\x1b")
+	require.NotContains(t, r.out, "\r")
+	require.Contains(t, r.out, string(run.Approved))
+}
+
+// NO_COLOR takes the colour away from a terminal, and nothing else.
+func TestRunColour(t *testing.T) {
+	v := &view{live: true}
+	t.Setenv("NO_COLOR", "")
+	require.Equal(t, "\x1b[1;32mAPPROVED\x1b[0m", v.paint(run.Approved))
+	require.Equal(t, "\x1b[1;31mERROR\x1b[0m", v.paint(run.Failed))
+	t.Setenv("NO_COLOR", "1")
+	require.Equal(t, "APPROVED", v.paint(run.Approved))
+}
