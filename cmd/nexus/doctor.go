@@ -74,7 +74,7 @@ func (c *doctorCmd) bus(ctx context.Context, k check, cfg node.Config) (err erro
 	for _, u := range usage {
 		total += u.Bytes
 	}
-	k.row(true, "state", "%s: %s on the disk, %s of it in %d streams", cfg.State, size(onDisk(cfg.State)), size(int64(total)), len(usage)) //nolint:gosec // far below 2⁶³
+	k.row(true, "state", "%s: %s on the disk, %s of it in %d streams", cfg.State, size(onDisk(cfg.State)), size(int64(total)), len(usage))
 	claims, err := cfg.Claims.List()
 	if err != nil {
 		k.row(false, "claims", "%v", err)

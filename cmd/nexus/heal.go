@@ -86,8 +86,8 @@ func (c *healCmd) heal(e *env, view *view) error {
 	if err != nil {
 		return err
 	}
+	defer heed(h, view, e)() // before anything is printed
 	view.start(dir)
-	defer heed(h, view, e)()
 	sum, err := h.Run(context.Background())
 	if err == nil && sum.Exit != 0 {
 		err = exitError(sum.Exit)

@@ -24,7 +24,7 @@ type tuning struct {
 	maxTries int
 	// maxNewer is how often a message of a newer version is handed back, each
 	// time for newerRest; ten minutes are enough to bring a newer worker up.
-	maxNewer  int
+	maxNewer  uint64
 	newerRest time.Duration
 	// fullFor is how long an answer about the space left is believed.
 	fullFor time.Duration

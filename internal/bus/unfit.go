@@ -21,7 +21,7 @@ func (b *Bus) unfit(ctx context.Context, msg jetstream.Msg, id string, n int, ca
 	if err != nil {
 		return fmt.Errorf("bus: %w", err)
 	}
-	if meta.NumDelivered > uint64(b.tune.maxNewer) {
+	if meta.NumDelivered > b.tune.maxNewer {
 		return b.poison(ctx, msg, id, n, fmt.Errorf("%w; no newer one took it in %d deliveries, %s apart", cause, b.tune.maxNewer, b.tune.newerRest))
 	}
 	b.log.Warn().Err(cause).Str("subject", msg.Subject()).Msg("handed back for a newer nexus")

@@ -22,14 +22,14 @@ func (p *place) wrote(dir, id string) (journal string) {
 	require.NoError(p.t, err)
 	old, err := blobs.Put(ctx, []byte("bad\n"))
 	require.NoError(p.t, err)
-	new, err := blobs.Put(ctx, []byte("worse\n"))
+	candidate, err := blobs.Put(ctx, []byte("worse\n"))
 	require.NoError(p.t, err)
 	project := rollback.Project{
 		Dir: dir, Run: id, Journal: filepath.Join(p.cfg.State, "journal", id+".journal"), Saved: filepath.Join(p.cfg.State, "saved", id),
 	}
 	require.NoError(p.t, project.Apply(ctx, []run.Change{
-		{Path: "answer.txt", Op: run.OpModify, Base: old.SHA256, New: new.SHA256},
-		{Path: "made/up.txt", Op: run.OpCreate, New: new.SHA256},
+		{Path: "answer.txt", Op: run.OpModify, Base: old.SHA256, New: candidate.SHA256},
+		{Path: "made/up.txt", Op: run.OpCreate, New: candidate.SHA256},
 	}, blobs))
 	return project.Journal
 }

@@ -12,7 +12,7 @@ import (
 // here are the places of this user with a home and a shared folder of a test.
 func here(t *testing.T) places {
 	t.Helper()
-	p := places{uid: uint32(os.Geteuid()), home: filepath.Join(t.TempDir(), "home"), shared: []string{t.TempDir()}} //nolint:gosec // a uid
+	p := places{uid: uint32(os.Geteuid()), home: filepath.Join(t.TempDir(), "home"), shared: []string{t.TempDir()}}
 	require.NoError(t, os.Mkdir(p.home, 0o755))
 	require.NoError(t, os.Chmod(p.shared[0], 0o777))
 	return p
@@ -31,12 +31,12 @@ func TestClaimsPathHeedsNoStateHome(t *testing.T) {
 		t.Setenv("XDG_STATE_HOME", v)
 		t.Setenv("XDG_RUNTIME_DIR", v)
 		t.Setenv("HOME", v)
-		p := places{uid: uint32(os.Geteuid()), home: t.TempDir()} //nolint:gosec // a uid
+		p := places{uid: uint32(os.Geteuid()), home: t.TempDir()}
 		got, err := p.claims()
 		require.NoError(t, err)
 		require.Equal(t, filepath.Join(p.home, ".local", "state", claimsFile), got)
-		if real, err := ClaimsPath(); err == nil {
-			seen = append(seen, real)
+		if actual, err := ClaimsPath(); err == nil {
+			seen = append(seen, actual)
 		}
 	}
 	for _, s := range seen {

@@ -89,7 +89,7 @@ func (k kept) Put(ctx context.Context, data []byte) (run.Ref, error) {
 // keep puts the old contents of a batch beside the journal, durably, before
 // the batch begins.
 func (s *session) keep(ctx context.Context, edits []edit) error {
-	k, known, wrote := s.Project.kept(s.blobs), s.j.known(), false
+	k, known, wrote := s.kept(s.blobs), s.j.known(), false
 	for _, e := range edits {
 		if e.From.absent() || e.From.SHA == emptySHA || known[string(e.Path)] != nil {
 			continue
