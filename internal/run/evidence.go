@@ -17,7 +17,7 @@ const (
 // fills it from the runner's completion record and the sandbox's report;
 // Judge alone turns it into a verdict.
 type Evidence struct {
-	// Runner is pytest, unittest or command.
+	// Runner is pytest, unittest, go, node, jest, vitest or command.
 	Runner string `json:"runner"`
 	// Level is the isolation that the execution really had.
 	Level string `json:"level"`
@@ -49,6 +49,17 @@ type Evidence struct {
 	Infrastructure string `json:"infrastructure,omitempty"`
 	// Tampered lists signs that the record was forged or the runner altered.
 	Tampered []string `json:"tampered,omitempty"`
+	// Signs lists what the code under test was seen doing that could deceive
+	// its runner, such as looking into the runner's memory. A sign that the
+	// base shows too is the project's own way.
+	Signs []string `json:"signs,omitempty"`
+	// Split holds the outcomes of a second execution whose assertions ran in
+	// a process that never imported the code under test. It has the tests
+	// that exchange nothing but plain data with that code, and may be empty;
+	// OutcomeError says that something else than plain data decided.
+	Split map[string]Outcome `json:"split,omitempty"`
+	// Lacks says, one sentence each, what this runner cannot prove.
+	Lacks []string `json:"lacks,omitempty"`
 	// Flaky lists ids whose outcome differed between two baselines.
 	Flaky   []string `json:"flaky,omitempty"`
 	Seconds float64  `json:"seconds"`

@@ -16,7 +16,9 @@ import (
 // that passed on the base passed again, every test that the base collected
 // was reported, and nothing is red. Skipped, expected to fail and missing are
 // not passed. A test about which the base said nothing (it was never reached)
-// must pass too, unless its own marks skip it.
+// must pass too, unless its own marks skip it. A sign of deceit that the base
+// does not show, or a test that is green only in the process of the code under
+// test, makes the evidence untrusted.
 //
 // A base that ran into its time limit or another limit is a base like others:
 // what it reported counts. Ids that the base names as flaky are left out.
@@ -194,10 +196,15 @@ func (c *comparison) oneTest(id string, was Outcome, reported bool, got Evidence
 	}
 }
 
-// wholeFile compares a file that could not even be collected on the base: it
-// is fixed when its tests were found and at least one of them passed.
+// wholeFile compares what was red on the base without having been collected. A
+// file that could not be loaded is fixed when its tests were found and at least
+// one of them passed, a test that came up while others ran when it passed.
 func (c *comparison) wholeFile(id string, got Evidence) {
-	if o, ok := got.Outcomes[id]; ok && o != OutcomePassed {
+	switch o, ok := got.Outcomes[id]; {
+	case ok && o == OutcomePassed:
+		c.fixed = append(c.fixed, id)
+		return
+	case ok:
 		c.failed = append(c.failed, id)
 		return
 	}
@@ -304,6 +311,41 @@ func distrust(e Evidence, c comparison) string {
 	}
 }
 
+// deceit says why a run that looks complete may still be the work of the code
+// under test: it did something that the base does not do, or a test is green
+// only in the process that this code shares.
+func deceit(base, got Evidence) string {
+	known := setOf(base.Signs)
+	for _, sign := range sortedUnique(got.Signs) {
+		if !known[sign] {
+			return "the code under test reached for its runner: " + sign
+		}
+	}
+	flaky := setOf(base.Flaky)
+	for _, id := range sortedUnique(keys(got.Outcomes)) {
+		if got.Outcomes[id] == OutcomePassed && !flaky[id] && greenTogetherOnly(base, got, id) {
+			return "green only in the process of the code under test: " + id
+		}
+	}
+	return ""
+}
+
+// greenTogetherOnly reports whether a test that passed did not pass apart from
+// the code under test, although it can be told apart: on the base it was
+// decided by plain data, and did not fail for want of the code's company.
+func greenTogetherOnly(base, got Evidence, id string) bool {
+	was, is := base.Split[id], got.Split[id]
+	switch {
+	case is == OutcomePassed, was == OutcomeError, was != OutcomePassed && base.Outcomes[id] == OutcomePassed:
+		return false
+	case is == "":
+		return was == OutcomePassed
+	case was == "":
+		return is == OutcomeFailed
+	}
+	return true
+}
+
 func decideBase(e Evidence, c comparison) (VerdictKind, string) {
 	if kind, reason := unfinished(e); kind != "" {
 		return kind, reason
@@ -365,9 +407,11 @@ func decide(base, got Evidence, c comparison) (VerdictKind, string) {
 		return VerdictUntrusted, "no tests were collected"
 	case c.passed == 0:
 		return VerdictUntrusted, "nothing verified: no test passed"
-	default:
-		return VerdictPassed, ""
 	}
+	if why := deceit(base, got); why != "" {
+		return VerdictUntrusted, why
+	}
+	return VerdictPassed, ""
 }
 
 // unusable says why the base is nothing to compare with.

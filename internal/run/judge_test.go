@@ -1,7 +1,6 @@
 package run_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -38,6 +37,14 @@ func but(e run.Evidence, change func(*run.Evidence)) run.Evidence {
 	e.Outcomes = maps.Clone(e.Outcomes)
 	e.Collected = slices.Clone(e.Collected)
 	change(&e)
+	return e
+}
+
+func split(e run.Evidence, pairs ...string) run.Evidence {
+	e.Split = map[string]run.Outcome{}
+	for i := 0; i < len(pairs); i += 2 {
+		e.Split[pairs[i]] = run.Outcome(pairs[i+1])
+	}
 	return e
 }
 
@@ -149,6 +156,25 @@ var (
 		"hung while collecting, all skipped but one": {
 			but(hung, func(e *run.Evidence) { e.Collected, e.Outcomes = nil, nil }), suite("a::x", "passed", "a::y", "skipped"),
 			run.VerdictFailed, "1 test did not pass", nil,
+		},
+		"a sign": {base, but(green, func(e *run.Evidence) { e.Signs = []string{"gc in a.py"} }), run.VerdictUntrusted, "the code under test reached for its runner: gc in a.py", nil},
+		"a sign that the base has": {
+			but(base, func(e *run.Evidence) { e.Signs = []string{"gc in a.py"} }), but(green, func(e *run.Evidence) { e.Signs = []string{"gc in a.py"} }), run.VerdictPassed, "", nil,
+		},
+		"red apart from the code": {
+			split(base, "a::x", "failed"), split(green, "a::x", "failed"), run.VerdictUntrusted, "green only in the process of the code under test: a::x", nil,
+		},
+		"apart, decided by no plain data": {split(base, "a::x", "failed"), split(green, "a::x", "error"), run.VerdictUntrusted, "green only in the process of the code under test: a::x", nil},
+		"green apart too":                 {split(base, "a::x", "failed", "a::y", "passed"), split(green, "a::x", "passed", "a::y", "passed"), run.VerdictPassed, "", nil},
+		"never plain":                     {split(base, "a::x", "error"), split(green, "a::x", "failed"), run.VerdictPassed, "", nil},
+		"red apart on the base":           {split(base, "a::y", "failed"), split(green, "a::y", "failed"), run.VerdictPassed, "", nil},
+		"no longer told apart":            {split(base, "a::y", "passed"), green, run.VerdictUntrusted, "green only in the process of the code under test: a::y", nil},
+		"new objects":                     {split(base, "a::x", "failed"), green, run.VerdictPassed, "", nil},
+		"a test that came up beside others": {
+			suite("t::A", "failed", "!t::A/one", "failed"), suite("t::A", "passed", "!t::A/one", "passed"), run.VerdictPassed, "", func(t *testing.T, v run.Verdict) {
+				t.Helper()
+				require.Equal(t, []string{"t::A", "t::A/one"}, v.Fixed)
+			},
 		},
 		"weak, now 0":    {weak(1), weak(0), run.VerdictPassed, "by exit status alone", nil},
 		"weak, still 1":  {weak(1), weak(1), run.VerdictFailed, "the test command exited 1", nil},
@@ -333,26 +359,5 @@ func TestOrderDoesNotMatter(t *testing.T) {
 		}
 		require.Equal(t, want, run.Judge(base, got))
 		require.Equal(t, wantBase, run.JudgeBase(got))
-	})
-}
-
-func FuzzJudge(f *testing.F) {
-	for _, pair := range [][2]run.Evidence{{suite("a", "failed"), suite("a", "passed")}, {weak(1), weak(0)}, {}} {
-		b, err := json.Marshal(pair)
-		require.NoError(f, err)
-		f.Add(b)
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		var pair [2]run.Evidence
-		if json.Unmarshal(text, &pair) != nil {
-			t.Skip()
-		}
-		v := run.Judge(pair[0], pair[1])
-		require.NotEmpty(t, v.Kind)
-		require.NotEmpty(t, run.JudgeBase(pair[0]).Kind)
-		if v.Kind == run.VerdictPassed {
-			require.NotEmpty(t, pair[1].Tree)
-			require.Zero(t, pair[1].Exit)
-		}
 	})
 }
