@@ -38,7 +38,9 @@ func (c *check) structureOf(f *file) *refusal {
 		return c.deleted(f)
 	}
 	if f.python != nil {
-		c.tripwires = append(c.tripwires, watched(f)...)
+		c.tripwires = append(c.tripwires, newUses(f.Path, f.python.Watched)...)
+	} else {
+		c.tripwires = append(c.tripwires, watchedText(f.Path, f.Old, f.New)...)
 	}
 	if f.Op != patch.OpModify {
 		return nil
@@ -53,14 +55,6 @@ func (c *check) structureOf(f *file) *refusal {
 		return r
 	}
 	return f.shrunk()
-}
-
-func watched(f *file) []string {
-	out := make([]string, 0, len(f.python.Watched))
-	for _, w := range f.python.Watched {
-		out = append(out, f.Path+": new use of "+w)
-	}
-	return out
 }
 
 // deleted refuses a file that goes although the task does not name it. A moved

@@ -190,11 +190,29 @@ func TestTripwires(t *testing.T) {
 		"from sys import modules\n":                                 "sys.modules",
 		"import _pytest.runner\n":                                   "_pytest",
 		"from _pytest import runner\n":                              "_pytest",
-		"__import__('_pytest')\n":                                   "_pytest",
+		"def f(i):\n    return i('_pytest')\n":                      "_pytest",
 		"import gc\n":                                               "gc",
 		"import inspect\n":                                          "inspect",
 		"from ctypes import c_int\n":                                "ctypes",
 		"class A:\n    def __eq__(self, o):\n        return True\n": "constant __eq__",
+
+		"class A:\n    def __eq__(self, o):\n        return self is self\n": "constant __eq__",
+		"class A:\n    def __ne__(self, o):\n        return not 1\n":        "constant __ne__",
+		"class A:\n    __eq__ = lambda self, o: o is o\n":                   "assigned __eq__",
+		"A = type('A', (), {'__eq__': print})\n":                            "__eq__",
+		"import sys\nsys.exit = print\n":                                    "assignment into the imported sys",
+		"import json as j\nsetattr(j, 'dumps', str)\n":                      "assignment into the imported j",
+		"def f(e):\n    return e.__traceback__.tb_frame\n":                  "frames",
+		"import sys\nX = sys._getframe()\n":                                 "frames",
+		"def f(g):\n    return g.f_locals\n":                                "frames",
+		"X = object.__subclasses__()\n":                                     "__subclasses__",
+		"def f(g):\n    g.__code__ = None\n":                                "__code__",
+		"exec('1')\n":                                                       "exec",
+		"import os\nos.fork()\n":                                            "os.fork",
+		"import os\nos.write(3, b'')\n":                                     "os.write",
+		"import unittest\n":                                                 "unittest",
+		"import pytest\n":                                                   "pytest",
+		"X = open('/proc/self/mem')\n":                                      "/proc/self/mem",
 	} {
 		got := requireGate(t, v, code, gateCase{path: "calc.py", base: calc, answer: whole(fixed + "\n" + code)})
 		require.Len(t, got.Tripwires, 1, code)
@@ -206,7 +224,7 @@ func TestTripwires(t *testing.T) {
 	exits := "import os\n\n\ndef stop(n):\n    os._exit(n)\n"
 	used := requireGate(t, v, "the function had it", gateCase{path: "a.py", base: exits, answer: whole(strings.Replace(exits, "(n)\n", "(n + 1)\n", 1))})
 	require.Empty(t, used.Tripwires)
-	got := requireGate(t, v, "harmless", gateCase{path: "calc.py", base: calc, answer: whole(fixed + "\n# os._exit and atexit\nTEXT = 'use os._exit with care'\n\n\nclass A:\n    def __eq__(self, o):\n        return o is self\n")})
+	got := requireGate(t, v, "harmless", gateCase{path: "calc.py", base: calc, answer: whole(fixed + "\n# os._exit and atexit\nTEXT = 'use os._exit with care'\n\n\nclass A:\n    def __eq__(self, o):\n        return o is self\n\n\nclass B:\n    def __init__(self):\n        self.os = 1\n")})
 	require.Empty(t, got.Tripwires)
 }
 

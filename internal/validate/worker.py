@@ -22,8 +22,23 @@ SCOPES = FUNCTIONS + (ast.ClassDef,)
 WATCHED = {
     "os._exit": "os._exit", "posix._exit": "os._exit", "atexit": "atexit",
     "sys.modules": "sys.modules", "_pytest": "_pytest", "gc": "gc",
-    "inspect": "inspect", "ctypes": "ctypes",
+    "inspect": "inspect", "ctypes": "ctypes", "pytest": "pytest", "unittest": "unittest",
+    "builtins": "builtins", "__builtins__": "builtins", "runpy": "runpy",
+    "sys.settrace": "sys.settrace", "sys.setprofile": "sys.setprofile", "sys.meta_path": "sys.meta_path",
+    "sys.path_hooks": "sys.path_hooks", "sys._getframe": "frames", "sys._current_frames": "frames",
+    "os.fork": "os.fork", "os.write": "os.write", "os.dup2": "os.dup2", "os.kill": "os.kill",
+    "os.abort": "os.abort", "os.fdopen": "os.fdopen", "os.closerange": "os.closerange",
 }
+
+# Attributes and names through which code reaches what it was not handed.
+REACHING = {
+    "f_back": "frames", "f_locals": "frames", "f_globals": "frames", "tb_frame": "frames", "gi_frame": "frames",
+    "cr_frame": "frames", "_getframe": "frames", "__subclasses__": "__subclasses__", "__globals__": "__globals__",
+    "__closure__": "__closure__", "cell_contents": "__closure__", "__code__": "__code__",
+    "get_objects": "gc", "get_referrers": "gc", "exec": "exec", "eval": "eval", "__import__": "__import__",
+}
+
+COMPARISONS = ("__eq__", "__ne__")
 
 
 def limit_resources(memory):
@@ -148,12 +163,13 @@ def inner(node):
 class Facts:
     """What the changed statements of one side define, do and mention."""
 
-    def __init__(self, body):
+    def __init__(self, body, imported=()):
         self.defs = {}
         self.names = {}
         self.functions = {}
         self.bare = []
         self.watched = {}
+        self.imported = set(imported)
         self.module = []
         for node in body:
             self.top(node, "")
@@ -284,6 +300,7 @@ class Facts:
     def watch(self, top):
         """Counts uses of names that could deceive the test runner."""
         for node in ast.walk(top):
+            self.reach(node)
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     self.saw(alias.name.split(".")[0])
@@ -298,12 +315,39 @@ class Facts:
                 self.saw(node.attr if node.attr in ("_pytest", "_exit") else "")
             elif isinstance(node, ast.Name) and node.id in ("atexit", "_pytest", "ctypes"):
                 self.saw(node.id)
-            elif isinstance(node, ast.FunctionDef) and node.name == "__eq__" and self.constant(node):
-                self.count("constant __eq__")
+            elif isinstance(node, ast.FunctionDef) and node.name in COMPARISONS and self.constant(node):
+                self.count("constant " + node.name)
             elif type(node).__name__ in ("Constant", "Str"):
                 text = getattr(node, "value", None) if type(node).__name__ == "Constant" else node.s
                 if text in ("_exit", "_pytest", "atexit", "ctypes"):
                     self.saw({"_exit": "os._exit"}.get(text, text))
+
+    def reach(self, node):
+        """Counts what reaches past the code's own names: into frames, into a
+        module that it patches, into comparisons that it answers for all."""
+        if isinstance(node, ast.Attribute) and node.attr in REACHING and node.attr not in ("exec", "eval"):
+            self.count(REACHING[node.attr])
+        elif isinstance(node, ast.Name) and node.id in REACHING:
+            self.count(REACHING[node.id])
+        elif isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
+            for target in getattr(node, "targets", None) or [node.target]:
+                if isinstance(target, ast.Name) and target.id in COMPARISONS:
+                    self.count("assigned " + target.id)
+                elif isinstance(target, ast.Attribute):
+                    self.patches(target.value)
+        elif isinstance(node, ast.Call) and node.args and last(node.func) in ("setattr", "delattr"):
+            self.patches(node.args[0])
+        elif type(node).__name__ in ("Constant", "Str"):
+            text = getattr(node, "value", getattr(node, "s", None))
+            if isinstance(text, str) and (text in REACHING or text in COMPARISONS or text.startswith("/proc/")):
+                self.count(REACHING.get(text, text))
+
+    def patches(self, owner):
+        """Counts a write to an attribute of something that was imported."""
+        while isinstance(owner, ast.Attribute):
+            owner = owner.value
+        if isinstance(owner, ast.Name) and owner.id in self.imported:
+            self.count("assignment into the imported " + owner.id)
 
     def saw(self, name):
         if name in WATCHED:
@@ -316,10 +360,21 @@ class Facts:
 
     @staticmethod
     def constant(node):
-        body = [n for n in node.body if not (isinstance(n, ast.Expr) and Facts.is_text(n.value))]
-        if len(body) != 1 or not isinstance(body[0], ast.Return):
+        """Whether a comparison never looks at what it is compared with."""
+        names = [a.arg for a in node.args.args]
+        if len(names) != 2:
             return False
-        return type(body[0].value).__name__ in ("Constant", "NameConstant", "Num")
+        return not any(isinstance(n, ast.Name) and n.id == names[1] for stmt in node.body for n in ast.walk(stmt))
+
+
+def imports(tree):
+    """The names that a module binds by importing."""
+    return {a.asname or a.name.split(".")[0] for node in ast.walk(tree)
+            if isinstance(node, (ast.Import, ast.ImportFrom)) for a in node.names}
+
+
+def last(node):
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def span(node):
@@ -425,7 +480,7 @@ def judge(request, cache):
 
 def compare_modules(old, new, changed):
     before = old.beyond(new) if old else []
-    out = compare(Facts(before), Facts(changed))
+    out = compare(Facts(before, imports(old.tree) if old else ()), Facts(changed, imports(new.tree)))
     if out["lost"] or out["lost_names"]:
         everything = Facts(new.tree.body)
         out["lost"] = [d for d in out["lost"] if d[0] not in everything.defs]
