@@ -24,8 +24,11 @@ var (
 	pythonName = regexp.MustCompile(`^(python|python3|python3\.\d+)$`)
 )
 
-// understand recognises the Python runners, so that their tests are reported
-// one by one; anything else is a command known by its exit status only.
+// scriptPrograms start the test runners of JavaScript.
+var scriptPrograms = []string{"node", "npx", "npm", "yarn", "pnpm", "jest", "vitest", "cross-env"}
+
+// understand recognises the runners whose tests can be reported one by one;
+// anything else is a command known by its exit status only.
 func understand(text string) (asked, error) {
 	if strings.ContainsRune(text, 0) {
 		return asked{}, fmt.Errorf("%w: it holds a NUL byte", ErrTestCommand)
@@ -39,15 +42,20 @@ func understand(text string) (asked, error) {
 	if _, still, err := words(plainIDs.Replace(text)); err == nil && !still {
 		shell = false
 	}
-	if shell {
-		return asked{runner: Command, args: []string{"/bin/sh", "-c", text}}, nil
-	}
 	var a asked
 	for len(list) > 0 && assignment.MatchString(list[0]) {
 		a.env, list = append(a.env, list[0]), list[1:]
 	}
 	if len(list) == 0 {
 		return asked{}, fmt.Errorf("%w: it only sets variables", ErrTestCommand)
+	}
+	if shell {
+		// The runners of scripts expand the patterns of files, or we do.
+		plainGlobs := strings.NewReplacer("*", "", "?", "", "[", "", "]", "", "{", "", "}", "")
+		if _, still, err := words(plainGlobs.Replace(text)); err == nil && !still && slices.Contains(scriptPrograms, list[0]) && a.understandScript(list) {
+			return a, nil
+		}
+		return asked{runner: Command, args: []string{"/bin/sh", "-c", text}}, nil
 	}
 	return a.recognise(list), nil
 }
@@ -61,6 +69,14 @@ func (a asked) recognise(list []string) asked {
 			a.python = filepath.Join(filepath.Dir(list[0]), "python")
 		}
 		return a
+	case list[0] == "go" && len(list) > 1 && list[1] == "test":
+		if want := (asked{env: a.env}); want.gotest(list[2:]) {
+			return want
+		}
+	case slices.Contains(scriptPrograms, list[0]):
+		if want := (asked{env: a.env}); want.understandScript(list) {
+			return want
+		}
 	case pythonName.MatchString(base) && len(list) > 2 && list[1] == "-m":
 		if list[0] != "python" && list[0] != "python3" {
 			a.python = list[0]

@@ -26,3 +26,6 @@ func FindWith(ctx context.Context, dir, command, python string) (Plan, error) {
 	}
 	return s.find(ctx, command)
 }
+
+// SignsProgram searches a text for the signs of every plugin.
+var SignsProgram = runnerPart + "\nfor sign in SIGNS.values():\n    re.search(sign, 'timeout = 1', re.M)\n"

@@ -12,10 +12,10 @@ import (
 )
 
 // Find says how the project in dir is tested. A testCommand decides alone:
-// pytest and unittest are recognised and run test by test, anything else by
-// its exit status. Without one the project's own files decide. Errors wrap
-// ErrNoTests, ErrNoInterpreter, ErrCommandNotFound, ErrTestCommand, or those
-// of the sandbox, in which every interpreter is asked.
+// the runners of this package are recognised and run test by test, anything
+// else by its exit status. Without one the project's own files decide. Errors
+// wrap ErrNoTests, ErrNoInterpreter, ErrNoGo, ErrNoNode, ErrCommandNotFound,
+// ErrTestCommand, or those of the sandbox, in which every interpreter is asked.
 func Find(ctx context.Context, dir, testCommand string) (Plan, error) {
 	s, err := newSearch(dir)
 	if err != nil {
@@ -32,7 +32,7 @@ func FindPython(ctx context.Context, dir string) (*Interpreter, error) {
 	if err != nil {
 		return nil, err
 	}
-	if plan, err := s.find(ctx, ""); err == nil {
+	if plan, err := s.find(ctx, ""); err == nil && plan.Python != nil {
 		return plan.Python, nil
 	}
 	var tried error
@@ -79,17 +79,45 @@ func (s search) find(ctx context.Context, testCommand string) (Plan, error) {
 			return Plan{}, err
 		}
 	}
-	if want.runner == Command {
+	switch want.runner {
+	case Command:
 		return s.command(want)
+	case Go:
+		return s.golang(ctx, want)
+	case Node, Jest, Vitest, scriptOfPackage:
+		return s.script(ctx, want)
 	}
 	has, err := scan(s.root)
 	if err != nil {
 		return Plan{}, err
 	}
-	if want.runner == "" && len(has.files) == 0 && !has.pytest {
-		return Plan{}, fmt.Errorf("%w in %s: no test_*.py, *_test.py or pytest configuration; name the command with --test", ErrNoTests, s.root)
+	if want.runner != "" {
+		return s.python(ctx, want, has)
 	}
-	return s.python(ctx, want, has)
+	return s.guess(ctx, has)
+}
+
+// guess decides by the project's own files: a configuration of pytest, else
+// the language that has the most test files.
+func (s search) guess(ctx context.Context, has found) (Plan, error) {
+	goTests, scripts := 0, 0
+	if hasModule(s.root) {
+		goTests = has.goTests
+	}
+	packed := s.packed()
+	if packed.runner != "" {
+		scripts = max(1, has.scripts)
+	}
+	switch {
+	case has.pytest || len(has.files) > 0 && len(has.files) >= max(goTests, scripts):
+		return s.python(ctx, asked{}, has)
+	case goTests > 0 && goTests >= scripts:
+		return s.golang(ctx, asked{})
+	case scripts > 0:
+		return s.script(ctx, packed)
+	}
+	return Plan{}, fmt.Errorf("%w in %s: no test_*.py, *_test.py or pytest configuration, no go.mod with *_test.go, no test script in package.json; name the command with --test",
+		ErrNoTests, s.root)
 }
 
 func (s search) command(want asked) (Plan, error) {

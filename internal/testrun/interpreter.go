@@ -74,12 +74,40 @@ func (s search) candidates() []string {
 	return list
 }
 
+func (s search) pyenvRoot() string {
+	if root := s.getenv("PYENV_ROOT"); root != "" {
+		return root
+	}
+	return filepath.Join(s.home, ".pyenv")
+}
+
+// around lists what a program may need to say what it is: the project, the
+// installations on PATH, its own, under the name that it is called by and under
+// its real one, and where version managers and users keep theirs.
+func (s search) around(program string) []string {
+	out := append(toolFolders(s.path, s.home), s.root, s.pyenvRoot(),
+		filepath.Join(s.home, ".local", "lib"), filepath.Join(s.home, ".config", "go"))
+	at, err := filepath.EvalSymlinks(program)
+	if err != nil {
+		at = program
+	}
+	for _, p := range []string{program, at, s.getenv("VIRTUAL_ENV"), s.getenv("GOROOT")} {
+		for range 2 { // its folder, and the one round bin
+			if p = filepath.Dir(p); filepath.IsAbs(p) {
+				out = append(out, p)
+			}
+		}
+	}
+	out = slices.DeleteFunc(append(out, s.getenv("VIRTUAL_ENV"), s.getenv("GOROOT")), func(p string) bool {
+		return !filepath.IsAbs(p) || p == "/" || within(p, s.home)
+	})
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // pyenv lists its versions, newest first.
 func (s search) pyenv() []string {
-	root := s.getenv("PYENV_ROOT")
-	if root == "" {
-		root = filepath.Join(s.home, ".pyenv")
-	}
+	root := s.pyenvRoot()
 	list, err := filepath.Glob(filepath.Join(root, "versions", "3.*", "bin", "python3"))
 	if err != nil {
 		return nil
@@ -137,7 +165,7 @@ func (s search) probe(ctx context.Context, python string, files []string) (a ans
 		return a, err
 	}
 	res, err := sandbox.Run(ctx, sandbox.Spec{
-		Dir: dir, Argv: []string{python, "-s", "-c", probeSource}, Stdin: question, ReadOnly: []string{"/"},
+		Dir: dir, Argv: []string{python, "-s", "-c", probeSource}, Stdin: question, ReadOnly: s.around(python),
 		Env:     []string{"PATH=" + s.path, "PYENV_DIR=" + s.root, "PYTHONSAFEPATH=1", "PYTHONPYCACHEPREFIX="},
 		Timeout: probeTimeout,
 	})
@@ -192,12 +220,17 @@ func within(dir, path string) bool {
 
 var errTooOld = errors.New("older than Python 3.6")
 
-func (a answer) tooOld() bool {
-	v := strings.Split(a.Version, ".")
+func (a answer) tooOld() bool { return olderThan(a.Version, 6) }
+
+// older reports whether the interpreter is older than Python 3.minor.
+func (i *Interpreter) older(minor int) bool { return olderThan(i.Version, minor) }
+
+func olderThan(version string, minor int) bool {
+	v := strings.Split(version, ".")
 	if len(v) < 2 {
 		return true
 	}
-	major, err1 := strconv.Atoi(v[0])
-	minor, err2 := strconv.Atoi(v[1])
-	return err1 != nil || err2 != nil || major < 3 || major == 3 && minor < 6
+	first, err1 := strconv.Atoi(v[0])
+	second, err2 := strconv.Atoi(v[1])
+	return err1 != nil || err2 != nil || first < 3 || first == 3 && second < minor
 }

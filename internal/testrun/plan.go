@@ -11,6 +11,10 @@ const (
 	Pytest   = "pytest"
 	Unittest = "unittest"
 	Command  = "command"
+	Go       = "go"
+	Node     = "node"
+	Jest     = "jest"
+	Vitest   = "vitest"
 )
 
 // Errors of Find that a caller branches on.
@@ -28,16 +32,19 @@ var (
 // Plan says how a project's tests are run. It holds for every staged copy of
 // the project on this machine.
 type Plan struct {
-	// Runner is Pytest, Unittest or Command.
+	// Runner is one of the constants of this package.
 	Runner string `json:"runner"`
 	// Root is the project's own folder, absolute and free of symlinks. It is
 	// never read during a run, but for virtual environments inside it.
 	Root string `json:"root"`
-	// Python is the interpreter; nil for Command.
+	// Python is the interpreter of Pytest and Unittest, Tool the toolchain of
+	// Go, Node, Jest and Vitest.
 	Python *Interpreter `json:"python,omitempty"`
-	// Args are the arguments of pytest, or the whole command.
+	Tool   *Tool        `json:"tool,omitempty"`
+	// Args are the arguments of the runner, or the whole command.
 	Args []string `json:"args,omitempty"`
-	// Names, Patterns and Start are what unittest was asked to load.
+	// Names and Patterns are what unittest was asked to load; Names are the
+	// packages or files of the others.
 	Names    []string `json:"names,omitempty"`
 	Patterns []string `json:"patterns,omitempty"`
 	// Env are variables that the test command sets.
@@ -55,10 +62,15 @@ type Plan struct {
 
 // String names the plan in a few words.
 func (p Plan) String() string {
-	if p.Runner == Command {
-		return "command " + strings.Join(p.Args, " ")
+	switch {
+	case p.Python != nil:
+		return fmt.Sprintf("%s under Python %s (%s)", p.Runner, p.Python.Version, p.Python.Path)
+	case p.Tool != nil && p.Runner == Go:
+		return fmt.Sprintf("go test under %s (%s)", p.Tool.Version, p.Tool.Path)
+	case p.Tool != nil:
+		return fmt.Sprintf("%s under Node %s (%s)", p.Runner, p.Tool.Version, p.Tool.Path)
 	}
-	return fmt.Sprintf("%s under Python %s (%s)", p.Runner, p.Python.Version, p.Python.Path)
+	return "command " + strings.Join(p.Args, " ")
 }
 
 // Interpreter is a Python that was asked what it is.

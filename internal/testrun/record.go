@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"io"
 	"maps"
-	"os"
 	"slices"
 
 	"nexuscore.dev/nexus/internal/run"
@@ -41,20 +40,11 @@ type record struct {
 	done      *line
 	fatal     string
 	tampered  []string
+	signs     []string
 }
 
-// readRecord reads to the end, whatever comes. It closes r.
-func readRecord(r *os.File, in instruction) record {
-	defer func() { _ = r.Close() }()
-	rec := parseRecord(io.LimitReader(r, maxRecord), in.Nonce)
-	// Drain what is too much, so that the writer ends by itself.
-	if n, err := io.Copy(io.Discard, r); err == nil && n > 0 {
-		rec.tampered = append(rec.tampered, "the record is longer than its limit")
-		rec.done = nil
-	}
-	return rec
-}
-
+// parseRecord reads to the end of r, whatever comes. A record that reaches the
+// limit of its length was cut, and has no end.
 func parseRecord(r io.Reader, nonce string) record {
 	rec := record{outcomes: map[string]run.Outcome{}}
 	lines := bufio.NewScanner(r)
@@ -100,6 +90,8 @@ func (rec *record) take(l line) {
 		rec.running = ""
 	case "canary":
 		rec.canary = l.Outcome
+	case "sign":
+		rec.signs = append(rec.signs, l.Why)
 	case "fatal":
 		rec.fatal = l.Why
 	case "done":
@@ -112,7 +104,7 @@ func (rec *record) take(l line) {
 // into completes the evidence of the sandbox with the record.
 func (rec record) into(e *run.Evidence) {
 	e.Outcomes = maps.Clone(rec.outcomes)
-	e.Collected, e.Declared, e.Tampered = rec.collected, rec.declared, rec.tampered
+	e.Collected, e.Declared, e.Tampered, e.Signs = rec.collected, rec.declared, rec.tampered, rec.signs
 	e.Canary = rec.canary == run.OutcomeFailed
 	if rec.fatal != "" {
 		e.Infrastructure = rec.fatal

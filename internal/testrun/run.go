@@ -10,19 +10,25 @@ import (
 	"fmt"
 	"io"
 	"math/big"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"nexuscore.dev/nexus/internal/llm"
 	"nexuscore.dev/nexus/internal/run"
 	"nexuscore.dev/nexus/internal/sandbox"
 )
 
 //go:embed runner.py
-var runnerSource string
+var runnerPart string
+
+//go:embed split.py
+var splitPart string
+
+// runnerSource is the whole program of the process that runs the tests.
+var runnerSource = runnerPart + "\n\n" + splitPart + "\n\nmain()\n"
 
 // Options are the circumstances of one run. The zero value is usable but for
 // Tree, without which no verdict can come of the evidence.
@@ -45,15 +51,22 @@ type Options struct {
 	Log io.Writer
 	// Temp is where private folders are made, default os.TempDir.
 	Temp string
+	// Cache is where compilers keep what they have compiled between runs,
+	// default a folder of this user's own. Code of the project never writes it.
+	Cache string
+	// Protected lists the files of the tree that tests and runner consist of,
+	// relative and slash-separated. Code under test cannot change them where
+	// the level can prevent it; where it did, the evidence says so.
+	Protected []string
 }
 
 // maxTail bounds Evidence.Tail.
 const maxTail = 8 << 10
 
 // Run executes the plan on the staged tree in dir, which it may change, and
-// returns the evidence and the output (head and tail, when it is long). An
-// error means that nothing was executed, or that ctx ended the run; it wraps
-// the sandbox's error. A suite that fails, hangs, is killed, or cannot even
+// returns the evidence and the output: the whole text, or head and tail of more
+// than 16 MiB. An error means that nothing was executed, or that ctx ended the
+// run; it wraps the sandbox's error. A suite that fails, hangs, is killed, or cannot even
 // be set up is evidence, not an error.
 func Run(ctx context.Context, plan Plan, dir string, opts Options) (run.Evidence, []byte, error) {
 	root, err := filepath.Abs(dir)
@@ -63,8 +76,22 @@ func Run(ctx context.Context, plan Plan, dir string, opts Options) (run.Evidence
 	if err != nil {
 		return run.Evidence{}, nil, fmt.Errorf("run tests: %w", err)
 	}
-	if plan.Runner == Command {
+	before := opts.sums(root)
+	e, out, err := execute(ctx, plan, root, opts)
+	if err == nil {
+		opts.compare(root, before, &e)
+	}
+	return e, out, err
+}
+
+func execute(ctx context.Context, plan Plan, root string, opts Options) (run.Evidence, []byte, error) {
+	switch {
+	case plan.Runner == Command:
 		return runCommand(ctx, plan, root, opts)
+	case plan.Runner == Go && plan.Tool != nil:
+		return runGo(ctx, plan, root, opts)
+	case plan.Tool != nil && (plan.Runner == Node || plan.Runner == Jest || plan.Runner == Vitest):
+		return runScript(ctx, plan, root, opts)
 	}
 	if plan.Python == nil || plan.Runner != Pytest && plan.Runner != Unittest {
 		return run.Evidence{}, nil, fmt.Errorf("run tests: unknown runner %q", plan.Runner)
@@ -72,7 +99,16 @@ func Run(ctx context.Context, plan Plan, dir string, opts Options) (run.Evidence
 	return runPython(ctx, plan, root, opts)
 }
 
+// What is kept of an output: all of it, as long as it is no flood.
+const (
+	keepHead = 4 << 20
+	keepTail = 12 << 20
+)
+
 func (o Options) spec(plan Plan, root string, argv []string) sandbox.Spec {
+	if o.Limits.KeepHead == 0 && o.Limits.KeepTail == 0 {
+		o.Limits.KeepHead, o.Limits.KeepTail = keepHead, keepTail
+	}
 	return sandbox.Spec{
 		Dir: root, Argv: argv, Env: plan.Env, Timeout: o.Timeout, Limits: o.Limits, Level: o.Level,
 		Network: o.Network, Log: o.Log, Temp: o.Temp, Hidden: append([]string{plan.Root}, o.Hidden...),
@@ -121,7 +157,8 @@ func withoutLines(out []byte, canary string) []byte {
 	return kept
 }
 
-// tail is the printable end of an output, cut between characters.
+// tail is the printable end of an output without secrets, cut between
+// characters. It is what goes to terminals, events and prompts.
 func tail(out []byte) string {
 	if len(out) > 2*maxTail {
 		out = out[len(out)-2*maxTail:]
@@ -129,7 +166,7 @@ func tail(out []byte) string {
 			out = out[1:]
 		}
 	}
-	text := sandbox.Printable(out)
+	text := llm.Redact(sandbox.Printable(out))
 	if len(text) > maxTail {
 		text = text[len(text)-maxTail:]
 		for len(text) > 0 && !utf8.RuneStart(text[0]) {
@@ -155,6 +192,12 @@ type instruction struct {
 	Canary   string   `json:"canary"`
 	FD       int      `json:"fd"`
 	Seconds  float64  `json:"test_seconds"`
+	// Protected are the files that are tests, not code under test. Split asks
+	// for assertions in a process of their own; Source is the program for the
+	// other process.
+	Protected []string `json:"protected"`
+	Split     bool     `json:"split"`
+	Source    string   `json:"source"`
 }
 
 func newInstruction(plan Plan, root string) (instruction, error) {
@@ -190,12 +233,35 @@ func restage(plan Plan, root string) []string {
 	return args
 }
 
+// runPython runs the suite, and once more with the assertions apart from the
+// code under test, for the tests that need nothing but plain data of it.
 func runPython(ctx context.Context, plan Plan, root string, opts Options) (run.Evidence, []byte, error) {
+	started := time.Now()
+	e, out, err := runPythonOnce(ctx, plan, root, opts, false)
+	if err != nil || !e.Completed || len(e.Tampered) > 0 || e.Infrastructure != "" || plan.Python.older(8) {
+		return e, out, err
+	}
+	opts.Timeout, opts.Log = max(orTimeout(opts.Timeout)-time.Since(started), time.Second), nil
+	apart, _, err := runPythonOnce(ctx, plan, root, opts, true)
+	if err != nil {
+		return e, out, err
+	}
+	e.Seconds += apart.Seconds
+	if apart.Canary && len(apart.Tampered) == 0 {
+		e.Split = apart.Outcomes
+	}
+	return e, out, nil
+}
+
+func runPythonOnce(ctx context.Context, plan Plan, root string, opts Options, split bool) (run.Evidence, []byte, error) {
 	if err := forgetBytecode(root); err != nil {
 		return run.Evidence{}, nil, fmt.Errorf("run tests: %w", err)
 	}
 	in, err := newInstruction(plan, root)
-	in.Seconds = opts.TestTimeout.Seconds()
+	in.Seconds, in.Protected = opts.TestTimeout.Seconds(), opts.Protected
+	if in.Split = split; split {
+		in.Source = runnerSource
+	}
 	if err != nil {
 		return run.Evidence{}, nil, fmt.Errorf("run tests: %w", err)
 	}
@@ -203,25 +269,14 @@ func runPython(ctx context.Context, plan Plan, root string, opts Options) (run.E
 	if err != nil {
 		return run.Evidence{}, nil, fmt.Errorf("run tests: %w", err)
 	}
-	r, w, err := os.Pipe()
-	if err != nil {
-		return run.Evidence{}, nil, fmt.Errorf("run tests: %w", err)
-	}
-	records := make(chan record, 1)
-	go func() { records <- readRecord(r, in) }()
-
 	spec := opts.spec(plan, root, []string{plan.Python.Path, "-s", "-c", runnerSource})
 	// The toolchain keeps its own bytecode; the tree has none left.
 	spec.Env = append(pythonEnv(plan), "PYTHONSAFEPATH=1", "PYTHONPYCACHEPREFIX=")
-	spec.ReadOnly = plan.Python.ReadOnly
+	spec.ReadOnly = slices.Clone(plan.Python.ReadOnly)
+	opts.protect(&spec)
 	spec.Stdin = stdin
-	spec.ExtraFiles = []sandbox.ExtraFile{{File: w, FD: in.FD}}
-	res, err := sandbox.Run(ctx, spec)
-	closeErr := w.Close()
-	rec := <-records
-	if err == nil {
-		err = closeErr
-	}
+	var rec record
+	res, err := recording(ctx, spec, in.FD, func(r io.Reader) { rec = parseRecord(r, in.Nonce) })
 	if err != nil {
 		return run.Evidence{}, res.Output.Bytes(), fmt.Errorf("run tests: %w", err)
 	}

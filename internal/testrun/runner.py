@@ -67,6 +67,10 @@ class Recorder:
         self.outcomes = {}
         self.collected = []
         self.broken_conftests = []
+        self.split = order["split"]
+        # Whether the test that runs exchanges plain data only, and whether
+        # something else took part in what it states.
+        self.plain, self.decided = True, False
         self._alarm = Alarm(order["test_seconds"])
         os.set_inheritable(self._fd, False)
 
@@ -87,6 +91,7 @@ class Recorder:
             self.send("declared", ids=declared[i:i + 500])
 
     def start(self, test):
+        self.plain, self.decided = True, False
         self.send("start", id=test)
         self._alarm.arm()
 
@@ -95,6 +100,10 @@ class Recorder:
         if test in self.planted:
             self.planted[test] = outcome
             return
+        if self.split:
+            if "::" not in test or not self.plain:
+                return
+            outcome = "error" if self.decided and outcome != "passed" else outcome
         old = self.outcomes.get(test)
         if old is None or SEVERITY.index(outcome) > SEVERITY.index(old):
             self.outcomes[test] = outcome
@@ -177,14 +186,14 @@ SIGNS = {
     "anyio": r"mark\.anyio|anyio_backend",
     "pytest-trio": r"trio_mode|mark\.trio",
     "pytest-cov": r"--cov\b|--no-cov|\bno_cover\b",
-    "pytest-xdist": r"(?m)(^|[\s\"'=])(-n[\s=]?\d|-n\s*auto|--numprocesses|--dist\b)|mark\.xdist_group",
-    "pytest-timeout": r"--timeout\b|(?m)^\s*timeout\s*=|mark\.timeout",
+    "pytest-xdist": r"(^|[\s\"'=])(-n[\s=]?\d|-n\s*auto|--numprocesses|--dist\b)|mark\.xdist_group",
+    "pytest-timeout": r"--timeout\b|^\s*timeout\s*=|mark\.timeout",
     "pytest-django": r"DJANGO_SETTINGS_MODULE|--ds\b|--reuse-db|mark\.django_db",
     "pytest-mock": r"\bmocker\b",
     "pytest-randomly": r"--randomly|-p\s*randomly",
     "pytest-rerunfailures": r"--reruns\b|mark\.flaky",
     "pytest-benchmark": r"--benchmark|\bbenchmark\b",
-    "pytest-env": r"(?m)^\s*env\s*=",
+    "pytest-env": r"^\s*env\s*=",
     "pytest-subtests": r"\bsubtests\b",
     "pytest-freezer": r"\bfreezer\b",
     "requests-mock": r"\brequests_mock\b",
@@ -244,15 +253,16 @@ def named_plugins(root):
             continue
         name = dist.metadata["Name"] or ""
         signs = {normal(k): v for k, v in SIGNS.items()}.get(normal(name))
-        if normal(name) in words or signs and (re.search(signs, config) or re.search(signs, tests)):
+        if normal(name) in words or signs and (re.search(signs, config, re.M) or re.search(signs, tests, re.M)):
             names.extend(e.name for e in points)
     return sorted(set(names))
 
 
 class Reporter:
-    """The pytest plugin that reports ids and outcomes."""
+    """The pytest plugin that reports ids and outcomes; of the files apart, when
+    that is not None."""
 
-    def __init__(self, recorder):
+    def __init__(self, recorder, apart=None):
         self.recorder = recorder
         self.pytest = sys.modules["pytest"]
         self.phases = {}
@@ -261,6 +271,8 @@ class Reporter:
         @self.pytest.hookimpl(hookwrapper=True, tryfirst=True)
         def pytest_collection_modifyitems(session, items):
             yield
+            if apart is not None:
+                items[:] = [i for i in items if i.nodeid.split("::")[0] in apart]
             items.extend(self.plant(session, items))
 
         self.pytest_collection_modifyitems = pytest_collection_modifyitems
@@ -390,19 +402,26 @@ def run_pytest(order, recorder):
         sys.path.append(order["usersite"])
     try:
         import pytest
+    except ImportError:
+        # The project may be a part of pytest itself, installed in place.
+        set_path(order)
+    try:
+        import pytest
         import _pytest.assertion.util  # noqa: F401  before the project can shadow what it imports
     except Exception as err:
         recorder.fatal("pytest cannot be imported by %s: %s" % (sys.executable, err))
     set_path(order)
     watch_conftests(recorder, order["root"])
     sys.argv[:] = ["pytest"] + order["args"]
-    code = int(pytest.main(pytest_args(order), plugins=[Reporter(recorder)]))
+    code = int(pytest.main(pytest_args(order), plugins=[Reporter(recorder, apart_files(order) if order["split"] else None)]))
     if recorder.broken_conftests:
         for path in recorder.broken_conftests:
             recorder.outcome(path, "error")
         # No session took place, so the planted test gets one of its own.
+        empty = os.path.join(os.environ["TMPDIR"], "planted-%d" % os.getpid())
+        os.mkdir(empty)
         pytest.main(["--rootdir", order["root"], "--confcutdir", order["root"], "-c", os.devnull, "--noconftest", "-p", "no:cacheprovider",
-                     "--color=no", os.environ["TMPDIR"]], plugins=[Reporter(recorder)])
+                     "--color=no", empty], plugins=[Reporter(recorder)])
         recorder.finish()
     if code == 4:
         recorder.fatal("pytest refused its arguments or configuration")
@@ -591,9 +610,12 @@ def run_unittest(order, recorder):
     loader = unittest.TestLoader()
     load = load_named if order["names"] else load_all
     tests = load(order, recorder, loader)
+    apart = apart_files(order) if order["split"] else None
     ids, names, suite = {}, [], unittest.TestSuite()
     for test in tests:
         name = test_id(test, order["root"])
+        if apart is not None and name.split("::")[0] not in apart:
+            continue
         if type(test).__name__ == "_FailedTest":
             recorder.outcome(name, "error")
             continue
@@ -631,16 +653,65 @@ def fixtures(result, recorder, names):
             recorder.outcome(mine[-1], outcome)
 
 
+class Watch:
+    """Notes when code under test looks into the memory or the frames that it
+    shares with this runner. An audit hook cannot be removed."""
+
+    EVENTS = {
+        "gc.get_objects": "gc.get_objects", "gc.get_referrers": "gc.get_referrers", "gc.get_referents": "gc.get_referents",
+        "sys._getframe": "frames", "sys._current_frames": "frames", "sys.settrace": "sys.settrace", "sys.setprofile": "sys.setprofile",
+        "ctypes.dlopen": "ctypes", "ctypes.dlsym": "ctypes", "ctypes.addressof": "ctypes", "sys.addaudithook": "sys.addaudithook",
+        "os.fork": "os.fork", "os.forkpty": "os.fork",
+    }
+
+    def __init__(self, order, recorder):
+        root = os.path.realpath(order["root"]) + os.sep
+        tests = {os.path.join(root, p) for p in order["protected"]}
+        kept = tuple(k.rstrip(os.sep) + os.sep for k in order["keep"])
+        seen, send, frame, events, generated = set(), recorder.send, sys._getframe, self.EVENTS, ("<string>", "<stdin>")
+        busy = []
+
+        def hook(event, args):
+            what = events.get(event)
+            if what is None and not (event == "object.__setattr__" and args[1:2] == ("__code__",)):
+                return
+            if busy:
+                return
+            busy.append(1)
+            try:
+                where = frame(1).f_code.co_filename
+            finally:
+                busy.pop()
+            mine = where.startswith(root) and where not in tests and not where.startswith(kept or ("\0",))
+            if mine or where in generated and what in ("gc.get_objects", "gc.get_referrers", "ctypes"):
+                sign = "%s in %s" % (what or "function.__code__", where[len(root):] if mine else "generated code")
+                if sign not in seen:
+                    seen.add(sign)
+                    send("sign", why=sign)
+
+        if hasattr(sys, "addaudithook"):
+            sys.addaudithook(hook)
+
+
 def main():
     order = json.loads(sys.stdin.buffer.read().decode("utf-8"))
-    for name in ("args", "names", "patterns", "paths", "keep"):
+    for name in ("args", "names", "patterns", "paths", "keep", "protected"):
         order[name] = order[name] or []
+    if not order["protected"]:
+        found = test_files(order["root"], ("conftest.py", "test*.py", "*_test.py"))
+        order["protected"] = [os.path.relpath(p, order["root"]) for p in found]
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.close(null)
-    recorder = Recorder(order)
     sys.argv[:] = ["nexus-test"]
+    # What this process was started with is not for those that tests start.
+    for name in ("PYTHONSAFEPATH", "PYTHONPYCACHEPREFIX"):
+        os.environ.pop(name, None)
+    if order["mode"] == "serve":
+        serve(order)
+    recorder = Recorder(order)
+    if order["split"]:
+        Apart(order, recorder)
+    else:
+        Watch(order, recorder)
     {"pytest": run_pytest, "unittest": run_unittest}[order["mode"]](order, recorder)
-
-
-main()

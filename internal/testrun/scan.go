@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -23,8 +24,10 @@ var errScan = errors.New("the project is too large to look for tests")
 type found struct {
 	// pytest is true when a configuration or a conftest.py asks for it.
 	pytest bool
-	// files are the test files, relative and slash-separated.
+	// files are Python's test files, relative and slash-separated.
 	files []string
+	// goTests and scripts count the test files of Go and of JavaScript.
+	goTests, scripts int
 }
 
 // skippedFolders hold no tests of the project's own; runner.py knows them too.
@@ -57,6 +60,12 @@ func scan(root string) (found, error) {
 			return nil
 		}
 		f.pytest = f.pytest || name == "conftest.py"
+		switch {
+		case strings.HasSuffix(name, "_test.go"):
+			f.goTests++
+		case scriptTest.MatchString(name):
+			f.scripts++
+		}
 		if testFile(name) {
 			rel, err := filepath.Rel(root, p)
 			if err != nil {
@@ -71,6 +80,8 @@ func scan(root string) (found, error) {
 	}
 	return f, nil
 }
+
+var scriptTest = regexp.MustCompile(`(^|[._-])(test|spec)\.[cm]?[jt]sx?$`)
 
 func testFile(name string) bool {
 	for _, pattern := range []string{"test*.py", "*_test.py"} {

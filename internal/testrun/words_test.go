@@ -44,6 +44,15 @@ func TestUnderstand(t *testing.T) {
 		"python -m unittest discover -s t -v": {runner: Unittest, args: []string{"t"}, patterns: []string{"test*.py"}},
 		"python -m unittest --locals":         {runner: Command, args: []string{"python", "-m", "unittest", "--locals"}},
 		"pytest && echo ok":                   {runner: Command, args: []string{"/bin/sh", "-c", "pytest && echo ok"}},
+		"go test -v -run X ./...":             {runner: Go, names: []string{"./..."}, args: []string{"-run=X"}},
+		"go test -exec=true":                  {runner: Command, args: []string{"go", "test", "-exec=true"}},
+		"A=1 node --test test/*.js":           {runner: Node, names: []string{"test/*.js"}, env: []string{"A=1"}},
+		"node --test --watch":                 {runner: Command, args: []string{"node", "--test", "--watch"}},
+		"node a.js":                           {runner: Command, args: []string{"node", "a.js"}},
+		"npx jest src":                        {runner: Jest, names: []string{"src"}},
+		"cross-env CI=1 vitest run":           {runner: Vitest, env: []string{"CI=1"}},
+		"jest --config=x":                     {runner: Command, args: []string{"jest", "--config=x"}},
+		"npm test":                            {runner: scriptOfPackage},
 		"make test":                           {runner: Command, args: []string{"make", "test"}},
 	} {
 		got, err := understand(text)
@@ -60,7 +69,7 @@ func FuzzUnderstand(f *testing.F) {
 			require.ErrorIs(t, err, ErrTestCommand)
 			return
 		}
-		require.Contains(t, []string{Pytest, Unittest, Command}, a.runner)
+		require.Contains(t, []string{Pytest, Unittest, Command, Go, Node, Jest, Vitest, scriptOfPackage}, a.runner)
 		if a.runner == Command {
 			require.NotEmpty(t, a.args)
 		}

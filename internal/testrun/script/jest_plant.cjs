@@ -1,0 +1,2 @@
+'use strict'
+test('__CANARY__', () => { expect([1, 2, 3].length).toBe(0) })
