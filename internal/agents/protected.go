@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
 	"nexuscore.dev/nexus/internal/failure"
 	"nexuscore.dev/nexus/internal/rollback"
 	"nexuscore.dev/nexus/internal/run"
+	"nexuscore.dev/nexus/internal/validate"
 )
 
 // protection is the set of files that no candidate of a run may touch: its
@@ -92,20 +92,7 @@ func testPaths(m rollback.Manifest, ids []string) []string {
 
 // ProtectedName reports whether the path is that of a test or of its runner's
 // configuration.
-func ProtectedName(p string) bool {
-	base := path.Base(p)
-	switch base {
-	case "conftest.py", "pytest.ini", "tox.ini", "noxfile.py":
-		return true
-	}
-	if ok, _ := path.Match("test_*.py", base); ok {
-		return true
-	}
-	if ok, _ := path.Match("*_test.*", base); ok {
-		return true
-	}
-	return slices.ContainsFunc(strings.Split(path.Dir(p), "/"), func(d string) bool { return d == "tests" || d == "test" })
-}
+func ProtectedName(p string) bool { return validate.IsTest(p) }
 
 func storeJSON(ctx context.Context, store rollback.Blobs, v any) (run.Ref, error) {
 	data, err := json.Marshal(v)

@@ -67,7 +67,7 @@ func (t *tester) baseline(ctx context.Context, job bus.Job) (*run.TestAnswer, er
 	in := job.Ask.Test
 	plan, err := testrun.Find(ctx, in.Dir, in.Test)
 	switch {
-	case errors.Is(err, testrun.ErrNoTests), errors.Is(err, testrun.ErrNoInterpreter),
+	case errors.Is(err, testrun.ErrNoTests), errors.Is(err, testrun.ErrNoInterpreter), errors.Is(err, testrun.ErrNoGo), errors.Is(err, testrun.ErrNoNode),
 		errors.Is(err, testrun.ErrCommandNotFound), errors.Is(err, testrun.ErrTestCommand):
 		return nil, &bus.BadInput{Err: err}
 	case err != nil:
@@ -117,7 +117,7 @@ func (t *tester) execute(ctx context.Context, job bus.Job, plan testrun.Plan, tr
 	}
 	job.Progress(stageTime)
 	err = t.stage.with(ctx, tree, in.Dir, func(staged string, manifest rollback.Manifest) error {
-		m = manifest
+		m, opts.Protected = manifest, TestPaths(manifest)
 		job.Progress(opts.Timeout + stageTime)
 		ev, out, err = testrun.Run(ctx, plan, staged, opts)
 		return err
