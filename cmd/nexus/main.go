@@ -21,6 +21,7 @@ type cli struct {
 	Validate validateCmd `cmd:"" help:"Put a model's answer, from standard input, through the gates; nothing is written."`
 	Up       upCmd       `cmd:"" help:"Run server, all workers and the HTTP gateway until Ctrl-C."`
 	Run      runCmd      `cmd:"" help:"Look at runs, or cancel one."`
+	Test     testCmd     `cmd:"" help:"Say what the tests of one folder prove about another one."`
 	Replay   replayCmd   `cmd:"" help:"Decide a recorded run again and compare."`
 	Dead     deadCmd     `cmd:"" help:"Look at messages that could not be handled, and start them again."`
 	Doctor   doctorCmd   `cmd:"" help:"Say what is there, what is missing, and what that costs."`
