@@ -18,7 +18,7 @@ import (
 // tree cannot do that, the command keeps the caller's user.
 func (r *spaceRun) chooseIdentity() (trees, error) {
 	r.who = self()
-	if os.Getuid() != 0 {
+	if os.Getuid() != 0 || r.view.whole {
 		return nil, nil
 	}
 	t := trees{}
@@ -26,16 +26,13 @@ func (r *spaceRun) chooseIdentity() (trees, error) {
 	if give {
 		fd, err := r.openTree(r.spec.Dir, true)
 		if give = err == nil; give {
-			t[r.spec.Dir] = fd
+			t[lower] = fd
 		} else if !errors.Is(err, errIDMap) {
 			return nil, err
 		}
 	}
-	for _, p := range r.view.points {
+	for path, p := range r.view.points {
 		if p.kind != bindPoint || p.device || !(p.write || r.spec.granted(p.source)) {
-			continue
-		}
-		if _, done := t[p.source]; done {
 			continue
 		}
 		fd, err := r.openTree(p.source, give)
@@ -45,7 +42,7 @@ func (r *spaceRun) chooseIdentity() (trees, error) {
 		if err != nil {
 			return nil, err
 		}
-		t[p.source] = fd
+		t[path] = fd
 	}
 	if give {
 		r.who = stranger()

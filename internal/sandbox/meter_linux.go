@@ -23,6 +23,8 @@ type meter struct {
 	peak  int64
 	procs int
 	looks int
+	// cpu is the largest processor time of the tree that was seen.
+	cpu time.Duration
 	// memfds is the size of the files in memory that no process has mapped.
 	memfds int64
 	total  unix.Rusage
@@ -63,6 +65,7 @@ func (m *meter) look() string {
 	if init, err := readStat(m.pid); err == nil {
 		cpu += init.cpu
 	}
+	m.cpu = max(m.cpu, cpu)
 	switch {
 	case rss+m.store+m.memfds > m.limits.MemoryBytes:
 		return LimitMemory
@@ -118,8 +121,11 @@ func (m *meter) usage(last note) Usage {
 		TreeBytes: last.used(), TreeFiles: int64(last.Store.Files - last.Store.Ffree), //nolint:gosec // bounded by the mount
 	}
 	if m.group != nil {
+		m.cpu = max(m.cpu, m.group.cpu())
 		u.PeakBytes = max(m.group.peak(), u.PeakBytes)
 		u.PeakProcesses = max(m.group.peakProcesses(), u.PeakProcesses)
 	}
+	// Time of processes that nobody waited for is in no process's account.
+	u.User += max(0, m.cpu-u.User-u.System)
 	return u
 }

@@ -138,12 +138,15 @@ type Spec struct {
 	// Network defaults to NetNone.
 	Network Network
 	// ReadOnly lists further files and folders the command may read and
-	// execute, such as a language toolchain. Missing ones are ignored.
+	// execute, such as a language toolchain. Missing ones are ignored. "/" is
+	// the whole machine: for a program of the caller's own that is not known
+	// well enough yet. Paths in Dir belong to ReadOnlyOver.
 	ReadOnly []string
-	// Writable lists further folders the command may change.
+	// Writable lists further folders the command may change; what it writes
+	// there is real. Folders in Dir are writable already.
 	Writable []string
-	// Hidden lists folders to hide even where file permissions and mounts
-	// would show them. Granted paths inside them stay visible.
+	// Hidden lists folders to hide even where a granted folder would show
+	// them. Granted paths inside them stay visible.
 	Hidden     []string
 	ExtraFiles []ExtraFile
 	// Log, when set, receives the whole output up to Limits.OutputBytes,
@@ -241,8 +244,26 @@ func (s *Spec) normalizePaths() error {
 	if s.Hidden, err = absolute(s.Hidden); err != nil {
 		return err
 	}
-	s.Writable, err = absolute(s.Writable)
-	return err
+	if s.Writable, err = absolute(s.Writable); err != nil {
+		return err
+	}
+	if slices.Contains(s.Writable, "/") || slices.Contains(s.Hidden, "/") {
+		return fmt.Errorf("%w: / can be neither writable nor hidden", ErrSpec)
+	}
+	s.sortOut()
+	return nil
+}
+
+// sortOut moves grants inside the staged tree to where they belong.
+func (s *Spec) sortOut() {
+	s.ReadOnly = slices.DeleteFunc(s.ReadOnly, func(p string) bool {
+		inside := within(s.Dir, p) && p != s.Dir
+		if inside {
+			s.ReadOnlyOver = append(s.ReadOnlyOver, p[len(s.Dir)+1:])
+		}
+		return inside
+	})
+	s.Writable = slices.DeleteFunc(s.Writable, func(p string) bool { return within(s.Dir, p) })
 }
 
 // reserved are folders that the sandbox makes itself.
@@ -287,9 +308,6 @@ func absolute(paths []string) ([]string, error) {
 		abs, err := filepath.Abs(p)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %s: %w", ErrSpec, p, err)
-		}
-		if abs == "/" {
-			return nil, fmt.Errorf("%w: / is the whole machine, no folder to grant or to hide", ErrSpec)
 		}
 		out = append(out, filepath.Clean(abs))
 	}

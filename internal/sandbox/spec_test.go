@@ -26,7 +26,7 @@ func TestRefusals(t *testing.T) {
 		"missing folder":    {sandbox.Spec{Dir: dir + "/none", Argv: []string{"true"}}, sandbox.ErrSpec},
 		"a file as folder":  {sandbox.Spec{Dir: dir + "/plain", Argv: []string{"true"}}, sandbox.ErrSpec},
 		"descriptor 2":      {sandbox.Spec{Dir: dir, Argv: []string{"true"}, ExtraFiles: []sandbox.ExtraFile{{File: os.Stdin, FD: 2}}}, sandbox.ErrSpec},
-		"the whole machine": {sandbox.Spec{Dir: dir, Argv: []string{"true"}, ReadOnly: []string{"/"}}, sandbox.ErrSpec},
+		"the whole machine": {sandbox.Spec{Dir: dir, Argv: []string{"true"}, Writable: []string{"/"}}, sandbox.ErrSpec},
 		"a tree at /":       {sandbox.Spec{Dir: dir, Argv: []string{"true"}, MountAt: "/"}, sandbox.ErrSpec},
 		"a tree at /usr":    {sandbox.Spec{Dir: dir, Argv: []string{"true"}, MountAt: "/usr"}, sandbox.ErrSpec},
 		"a tree in /proc":   {sandbox.Spec{Dir: dir, Argv: []string{"true"}, MountAt: "/proc/self/x"}, sandbox.ErrSpec},

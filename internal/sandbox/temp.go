@@ -62,9 +62,9 @@ func RemoveTemp(root string) error { return removeTree(root) }
 
 // Where the command finds its own folders at LevelUser and above.
 const (
-	innerHome  = "/home/sandbox"
 	innerTemp  = "/tmp"
-	innerCache = "/var/cache/sandbox"
+	innerHome  = "/tmp/home"
+	innerCache = "/tmp/cache"
 )
 
 // privateInside is where the command finds these folders in a file system of

@@ -16,6 +16,8 @@ import (
 // root that holds what the points name and nothing else.
 type view struct {
 	points map[string]point
+	// whole shows all of the machine, read-only, below the points.
+	whole bool
 }
 
 // pointKind says what is found at a path.
@@ -34,6 +36,9 @@ const (
 	treePoint
 	// lowerPoint is a part of the staged tree, read-only, above the staged tree.
 	lowerPoint
+	// pinPoint is a folder of the staged tree that cannot be moved away,
+	// because something read-only lies in it.
+	pinPoint
 	procPoint
 	ptsPoint
 )
@@ -51,7 +56,7 @@ type point struct {
 // storeFolders are the folders that are writable beside the staged tree. All
 // of them share one bounded file system in memory.
 var storeFolders = map[string]string{
-	innerTemp: "tmp", "/var/tmp": "vartmp", "/dev/shm": "shm", innerHome: "home", innerCache: "cache",
+	innerTemp: "tmp", "/var/tmp": "vartmp", "/dev/shm": "shm",
 }
 
 // systemLinks are the names under /dev that programs expect.
@@ -87,15 +92,14 @@ var systemView = sync.OnceValue(func() view {
 // newView works out what the command of the spec sees.
 func newView(s Spec) view {
 	v := view{points: maps.Clone(systemView().points)}
+	if v.whole = slices.Contains(s.ReadOnly, "/"); v.whole {
+		maps.DeleteFunc(v.points, func(_ string, p point) bool { return p.kind == bindPoint || p.kind == linkPoint })
+	}
+	v.grant(s)
 	for _, p := range s.Hidden {
 		v.hide(p)
 	}
-	for _, p := range s.ReadOnly {
-		v.bind(p, false)
-	}
-	for _, p := range s.Writable {
-		v.bind(p, true)
-	}
+	v.grant(s) // again, for what is granted inside the hidden
 	v.points[s.MountAt] = point{kind: treePoint, source: s.Dir, write: true, dir: true}
 	if s.bindTree {
 		v.points[s.MountAt] = point{kind: bindPoint, source: s.Dir, write: true, dir: true}
@@ -103,9 +107,31 @@ func newView(s Spec) view {
 	for _, rel := range s.ReadOnlyOver {
 		if fi, err := os.Lstat(filepath.Join(s.Dir, rel)); err == nil && (fi.IsDir() || fi.Mode().IsRegular()) {
 			v.points[filepath.Join(s.MountAt, rel)] = point{kind: lowerPoint, source: rel, dir: fi.IsDir()}
+			v.pin(s.MountAt, rel)
 		}
 	}
 	return v
+}
+
+func (v view) grant(s Spec) {
+	for _, p := range s.ReadOnly {
+		v.bind(p, false)
+	}
+	for _, p := range s.Writable {
+		v.bind(p, true)
+	}
+}
+
+// pin holds the folders between the tree's root and a part of it in place: a
+// folder that holds a mount may be renamed, one that is a mount may not.
+func (v view) pin(mountAt, rel string) {
+	for rel = filepath.Dir(rel); rel != "."; rel = filepath.Dir(rel) {
+		path := filepath.Join(mountAt, rel)
+		if _, taken := v.points[path]; taken {
+			return
+		}
+		v.points[path] = point{kind: pinPoint, dir: true}
+	}
 }
 
 // system adds a folder of programs, or the link that stands in its place.
@@ -134,7 +160,7 @@ func (v view) bind(p string, write bool) {
 	}
 	for _, name := range []string{real, p} {
 		cover, at := v.covering(name)
-		shown := cover.kind == linkPoint || cover.kind == bindPoint && at != ""
+		shown := cover.kind == linkPoint || cover.kind == bindPoint && (at != "" || v.whole)
 		if shown && (name != real || !write && cover.kind == bindPoint && at != name) {
 			continue // the link, or the thing itself, is there already
 		}
@@ -148,7 +174,7 @@ func (v view) hide(p string) {
 	if err != nil || !isDir(real) {
 		return
 	}
-	if cover, at := v.covering(real); at != "" && at != real && cover.kind == bindPoint {
+	if cover, at := v.covering(real); (at != "" || v.whole) && at != real && cover.kind == bindPoint {
 		v.points[real] = point{kind: emptyPoint, dir: true}
 	}
 }
@@ -166,7 +192,7 @@ func (v view) covering(path string) (p point, at string) {
 // shows reports whether the path of a program is found inside.
 func (v view) shows(path string) bool {
 	p, at := v.covering(path)
-	return at != "" && p.kind != emptyPoint
+	return (at != "" || v.whole) && p.kind != emptyPoint
 }
 
 // paths lists the points, parents before children.
@@ -201,8 +227,8 @@ const (
 	lower   = "/lower"
 )
 
-// trees holds the mounts that the parent opened itself, by host path, because
-// only it may give their files to another user.
+// trees holds the mounts that the parent opened itself, by the path where they
+// go, because only it may give their files to another user.
 type trees map[string]int
 
 // mounts writes the calls that make the view the root of the process.
@@ -215,16 +241,23 @@ func (v view) mounts(w *writer, s Spec, t trees) {
 		w.mkdir(d[1:], 0o755)
 	}
 	w.call("old root", unix.SYS_PIVOT_ROOT, ".", oldRoot[1:])
-	w.call("new root", unix.SYS_MOUNT, "tmpfs", newRoot, "tmpfs", private, "size=4m,nr_inodes=16384,mode=755")
+	if v.whole {
+		w.attach("new root", oldRoot, newRoot, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID)
+	} else {
+		w.call("new root", unix.SYS_MOUNT, "tmpfs", newRoot, "tmpfs", private, "size=4m,nr_inodes=16384,mode=755")
+	}
 	w.call("store", unix.SYS_MOUNT, "tmpfs", store, "tmpfs", private,
 		fmt.Sprintf("size=%d,nr_inodes=%d,mode=755", s.Limits.TreeBytes, s.Limits.Inodes))
 	for _, d := range []string{"upper", "work"} {
 		w.mkdir(store+"/"+d, 0o755)
 	}
-	w.bind(s.Dir, lower, point{dir: true}, t)
+	w.bind(s.Dir, lower, lower, point{dir: true}, t)
 	made := map[string]bool{"/": true}
 	for _, p := range v.paths() {
 		v.mount(w, p, t, made)
+	}
+	for _, d := range []string{innerHome, innerCache} {
+		w.mkdir(newRoot+d, 0o755)
 	}
 	w.call("root", unix.SYS_CHDIR, newRoot)
 	w.call("root", unix.SYS_PIVOT_ROOT, ".", ".")
@@ -267,20 +300,18 @@ func (v view) mount(w *writer, path string, t trees, made map[string]bool) {
 	const private = unix.MS_NOSUID | unix.MS_NODEV
 	switch p.kind {
 	case bindPoint:
-		w.bind(p.source, target, p, t)
+		w.bind(p.source, path, target, p, t)
 	case storePoint:
-		mode := 0o1777
-		if path == innerHome {
-			mode = 0o755
-		}
-		w.mkdir(store+"/"+p.source, mode)
-		w.call("mode of "+path, unix.SYS_FCHMODAT, unix.AT_FDCWD, store+"/"+p.source, mode)
+		w.mkdir(store+"/"+p.source, 0o777)
+		w.call("mode of "+path, unix.SYS_FCHMODAT, unix.AT_FDCWD, store+"/"+p.source, 0o1777)
 		w.attach(path, store+"/"+p.source, target, 0)
 	case emptyPoint:
 		w.call("hide "+path, unix.SYS_MOUNT, "tmpfs", target, "tmpfs", private, "size=1m,nr_inodes=4096,mode=755")
 	case treePoint:
 		w.call(treeCall, unix.SYS_MOUNT, "overlay", target, "overlay", private,
 			"lowerdir="+lower+",upperdir="+store+"/upper,workdir="+store+"/work,userxattr")
+	case pinPoint:
+		w.attach(path, target, target, 0)
 	case lowerPoint:
 		w.attach(path, lower+"/"+p.source, target, unix.MOUNT_ATTR_RDONLY)
 	case procPoint:
@@ -291,8 +322,8 @@ func (v view) mount(w *writer, path string, t trees, made map[string]bool) {
 	}
 }
 
-// bind mounts a file or folder of the host.
-func (w *writer) bind(source, target string, p point, t trees) {
+// bind mounts a file or folder of the host at target, which is path inside.
+func (w *writer) bind(source, path, target string, p point, t trees) {
 	flags := uintptr(unix.MOUNT_ATTR_NOSUID)
 	if !p.write {
 		flags |= unix.MOUNT_ATTR_RDONLY
@@ -300,7 +331,7 @@ func (w *writer) bind(source, target string, p point, t trees) {
 	if !p.device {
 		flags |= unix.MOUNT_ATTR_NODEV
 	}
-	if fd, ok := t[source]; ok {
+	if fd, ok := t[path]; ok {
 		w.move(source, fd, target, flags)
 		return
 	}
