@@ -68,6 +68,11 @@ generated:
 drill: ## Run the long kill drills
 	NEXUS_PYTHON="$(PYTHON)" go test -tags drill -run Drill -count=1 -timeout 60m ./...
 
+.PHONY: hostile
+hostile: ## Run hostile programs at every sandbox level and print what happened
+	@NEXUS_HOSTILE_TABLE=1 NEXUS_HOSTILE_RUNS=500 go test -count=1 -timeout 30m -v -run 'Hostile|Nothing' ./internal/sandbox/sandboxtest \
+		| grep -vE '^ *(=== |--- (PASS|SKIP)|PASS)'
+
 .PHONY: bench
 bench: ## Measure
 	NEXUS_PYTHON="$(PYTHON)" go test -run '^$$' -bench . -benchmem ./...

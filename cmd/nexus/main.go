@@ -22,6 +22,7 @@ type cli struct {
 	Up       upCmd       `cmd:"" help:"Run server, all workers and the HTTP gateway until Ctrl-C."`
 	Run      runCmd      `cmd:"" help:"Look at runs, or cancel one."`
 	Test     testCmd     `cmd:"" help:"Say what the tests of one folder prove about another one."`
+	Sandbox  sandboxCmd  `cmd:"" help:"Run a command that nobody trusts, and say what it used."`
 	Replay   replayCmd   `cmd:"" help:"Decide a recorded run again and compare."`
 	Dead     deadCmd     `cmd:"" help:"Look at messages that could not be handled, and start them again."`
 	Doctor   doctorCmd   `cmd:"" help:"Say what is there, what is missing, and what that costs."`

@@ -170,7 +170,7 @@ func (r *spaceRun) program(w *writer, t trees, rules, abi int) {
 	if r.spec.Network == NetLoopback {
 		w.loopbackUp()
 	}
-	w.call("store", unix.SYS_OPENAT, unix.AT_FDCWD, innerTemp, unix.O_PATH|unix.O_CLOEXEC, 0).into(regStore)
+	w.call("store", unix.SYS_OPENAT, unix.AT_FDCWD, r.view.private().tmp, unix.O_PATH|unix.O_CLOEXEC, 0).into(regStore)
 	mask := new([2]uint64)
 	mask[0] = 1 << (uint(unix.SIGCHLD) - 1)
 	w.call("signals", unix.SYS_SIGNALFD4, -1, pin(w, mask), 8, unix.SFD_CLOEXEC|unix.SFD_NONBLOCK).into(regSignals)
@@ -201,7 +201,7 @@ func (r *spaceRun) plan(output *os.File) error {
 	if len(r.spec.Argv) == 0 {
 		return nil
 	}
-	o, err := newOrder(r.spec, privateInside)
+	o, err := newOrder(r.spec, r.view.private())
 	if err != nil {
 		return err
 	}

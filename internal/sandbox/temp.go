@@ -62,14 +62,18 @@ func RemoveTemp(root string) error { return removeTree(root) }
 
 // Where the command finds its own folders at LevelUser and above.
 const (
-	innerTemp  = "/tmp"
-	innerHome  = "/tmp/home"
-	innerCache = "/tmp/cache"
+	innerTemp = "/tmp"
+	// innerShared takes its place where all of the machine can be read.
+	innerShared = "/dev/shm"
 )
 
 // privateInside is where the command finds these folders in a file system of
-// its own.
-var privateInside = private{home: innerHome, tmp: innerTemp, cache: innerCache}
+// its own, below a shared folder: not that folder itself, in which a project
+// may lie.
+func privateInside(shared string) private {
+	root := shared + "/nexus-sandbox"
+	return private{root: root, tmp: root + "/tmp", home: root + "/home", cache: root + "/cache"}
+}
 
 // newPrivate makes the folder of one run.
 func newPrivate(dir string) (private, error) {

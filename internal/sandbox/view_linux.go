@@ -56,7 +56,7 @@ type point struct {
 // storeFolders are the folders that are writable beside the staged tree. All
 // of them share one bounded file system in memory.
 var storeFolders = map[string]string{
-	innerTemp: "tmp", "/var/tmp": "vartmp", "/dev/shm": "shm",
+	innerTemp: "tmp", "/var/tmp": "vartmp", innerShared: "shm",
 }
 
 // systemLinks are the names under /dev that programs expect.
@@ -94,6 +94,8 @@ func newView(s Spec) view {
 	v := view{points: maps.Clone(systemView().points)}
 	if v.whole = slices.Contains(s.ReadOnly, "/"); v.whole {
 		maps.DeleteFunc(v.points, func(_ string, p point) bool { return p.kind == bindPoint || p.kind == linkPoint })
+		delete(v.points, innerTemp)
+		delete(v.points, "/var/tmp")
 	}
 	v.grant(s)
 	for _, p := range s.Hidden {
@@ -189,6 +191,14 @@ func (v view) covering(path string) (p point, at string) {
 	return point{}, ""
 }
 
+// private is where the command finds its own folders.
+func (v view) private() private {
+	if v.whole {
+		return privateInside(innerShared)
+	}
+	return privateInside(innerTemp)
+}
+
 // shows reports whether the path of a program is found inside.
 func (v view) shows(path string) bool {
 	p, at := v.covering(path)
@@ -256,7 +266,8 @@ func (v view) mounts(w *writer, s Spec, t trees) {
 	for _, p := range v.paths() {
 		v.mount(w, p, t, made)
 	}
-	for _, d := range []string{innerHome, innerCache} {
+	own := v.private()
+	for _, d := range []string{own.root, own.tmp, own.home, own.cache} {
 		w.mkdir(newRoot+d, 0o755)
 	}
 	w.call("root", unix.SYS_CHDIR, newRoot)

@@ -69,7 +69,9 @@ echo new > tests/data.txt && echo x > tests/unit/fresh && rm -r src && cat tests
 		require.True(t, res.Features.ReadOnlyOver)
 		// A path in the tree that was granted for reading means the same.
 		res = sh(t, level, `echo x > setup.cfg; rm -rf tests; cat setup.cfg; ls tests/unit`,
-			func(s *sandbox.Spec) { s.Dir, s.ReadOnly = dir, []string{filepath.Join(dir, "setup.cfg"), filepath.Join(dir, "tests")} })
+			func(s *sandbox.Spec) {
+				s.Dir, s.ReadOnly = dir, []string{filepath.Join(dir, "setup.cfg"), filepath.Join(dir, "tests")}
+			})
 		require.Contains(t, text(res), "\n[x]\ntest_calc.py\n")
 	})
 }

@@ -1,0 +1,3 @@
+# tried: output without end
+while True:
+    os.write(1, b"y\n" * 4096)

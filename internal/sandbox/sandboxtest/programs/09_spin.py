@@ -1,0 +1,3 @@
+# tried: to use the processor for ever
+while True:
+    pass

@@ -1,0 +1,11 @@
+# tried: the kernel's side doors
+call("io_uring_setup", 425, 425, 8, 0)
+call("bpf", 321, 280, 0, 0, 0)
+call("perf_event_open", 298, 241, 0, 0, -1, -1, 0)
+call("keyctl", 250, 219, 0, -3, 0)
+call("add_key", 248, 217, b"user", b"x", b"y", 1, -2)
+call("userfaultfd", 323, 282, 0)
+call("open_by_handle_at", 304, 265, -100, 0, 0)
+call("init_module", 175, 105, 0, 0, 0)
+call("kexec_load", 246, 104, 0, 0, 0, 0)
+call("fanotify_init", 300, 262, 0, 0)

@@ -1,0 +1,15 @@
+# tried: a tree that cannot be removed: no modes, 4000 bytes deep, odd names
+os.makedirs("locked/inner")
+open("locked/inner/f", "w").close()
+os.mkdir("new\nline")
+here = os.open(".", os.O_RDONLY)
+os.makedirs("deep")
+os.chdir("deep")
+for _ in range(80):
+    os.mkdir("d" * 50)
+    os.chdir("d" * 50)
+os.fchdir(here)
+os.makedirs(E["TMPDIR"] + "/locked/inner")
+os.chmod(E["TMPDIR"] + "/locked", 0)
+os.chmod("locked", 0)
+print("left")
