@@ -109,6 +109,8 @@ var levels = []struct {
 	level sandbox.Level
 	text  string
 }{
+	{sandbox.LevelVM, "a kernel of its own (gVisor): only when NEXUS_SANDBOX_LEVEL or --level asks for it"},
+	{sandbox.LevelFull, "as user, with a cgroup: memory, processes and processor time are bounded by the kernel"},
 	{sandbox.LevelUser, "namespaces of its own: tests see only the staged copy and the tools, no home, no network, no other process"},
 	{sandbox.LevelThin, "Landlock and seccomp: tests cannot write outside the staged copy or reach the network, but see the machine's names and processes; for your own folders only"},
 	{sandbox.LevelNone, "nothing can be isolated: no test is run, so nothing can be healed"},
@@ -117,9 +119,7 @@ var levels = []struct {
 func (c check) sandbox(ctx context.Context) {
 	rep := sandbox.Detect(ctx, "")
 	c.row(rep.Level != sandbox.LevelNone, "sandbox", "level %s", rep.Level)
-	for _, m := range rep.Missing {
-		c.more("%s", clean(m))
-	}
+	describeSandbox(c.e.out, rep)
 	for _, l := range levels {
 		sign := " "
 		if l.level == rep.Level {

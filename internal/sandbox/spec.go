@@ -269,13 +269,17 @@ func (s *Spec) sortOut() {
 // reserved are folders that the sandbox makes itself.
 var reserved = []string{"/proc", "/dev", "/sys", "/usr", "/etc", "/tmp", "/bin", "/sbin", "/lib", "/lib64"}
 
+// Mountable reports whether a tree can be mounted at the path.
+func Mountable(path string) bool {
+	system := slices.ContainsFunc([]string{"/proc", "/dev", "/sys"}, func(d string) bool { return within(d, path) })
+	return filepath.IsAbs(path) && filepath.Clean(path) != "/" && !system && !slices.Contains(reserved, filepath.Clean(path))
+}
+
 func (s *Spec) normalizeMount() error {
 	if s.MountAt == "" {
 		s.MountAt = s.Dir
 	}
-	s.MountAt = filepath.Clean(s.MountAt)
-	if !filepath.IsAbs(s.MountAt) || s.MountAt == "/" || slices.Contains(reserved, s.MountAt) ||
-		within("/proc", s.MountAt) || within("/dev", s.MountAt) || within("/sys", s.MountAt) {
+	if s.MountAt = filepath.Clean(s.MountAt); !Mountable(s.MountAt) {
 		return fmt.Errorf("%w: nothing can be mounted at %q", ErrSpec, s.MountAt)
 	}
 	s.ReadOnlyOver = slices.Clone(s.ReadOnlyOver)

@@ -109,10 +109,16 @@ func (o Options) spec(plan Plan, root string, argv []string) sandbox.Spec {
 	if o.Limits.KeepHead == 0 && o.Limits.KeepTail == 0 {
 		o.Limits.KeepHead, o.Limits.KeepTail = keepHead, keepTail
 	}
-	return sandbox.Spec{
+	s := sandbox.Spec{
 		Dir: root, Argv: argv, Env: plan.Env, Timeout: o.Timeout, Limits: o.Limits, Level: o.Level,
 		Network: o.Network, Log: o.Log, Temp: o.Temp, Hidden: append([]string{plan.Root}, o.Hidden...),
 	}
+	if sandbox.Mountable(plan.Root) {
+		// Where the sandbox can mount, the tree is found at the project's own
+		// path; runner.py looks where it is.
+		s.MountAt = plan.Root
+	}
+	return s
 }
 
 func runCommand(ctx context.Context, plan Plan, root string, opts Options) (run.Evidence, []byte, error) {

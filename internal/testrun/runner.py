@@ -697,6 +697,8 @@ def main():
     order = json.loads(sys.stdin.buffer.read().decode("utf-8"))
     for name in ("args", "names", "patterns", "paths", "keep", "protected"):
         order[name] = order[name] or []
+    staged, order["root"] = order["root"], os.getcwd()
+    order["args"] = [order["root"] + a[len(staged):] if within(a, staged) else a for a in order["args"]]
     if not order["protected"]:
         found = test_files(order["root"], ("conftest.py", "test*.py", "*_test.py"))
         order["protected"] = [os.path.relpath(p, order["root"]) for p in found]
