@@ -94,9 +94,6 @@ func probe(ctx context.Context, level Level) (f Features, err error) {
 	if isInit() {
 		return Features{}, errors.New("MaybeInit is not the first call of main")
 	}
-	if level == LevelVM {
-		return probeVM()
-	}
 	dir, err := MakeTemp("")
 	if err != nil {
 		return Features{}, err
@@ -106,8 +103,12 @@ func probe(ctx context.Context, level Level) (f Features, err error) {
 	if err != nil {
 		return Features{}, err
 	}
-	if level == LevelThin {
+	switch level {
+	case LevelThin:
 		return probeThin(ctx, spec)
+	case LevelVM:
+		return probeVM(ctx, spec)
+	default:
 	}
 	group, err := groupFor(level, spec.Limits)
 	if err != nil {

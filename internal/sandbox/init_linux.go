@@ -96,21 +96,15 @@ func (s *supervisor) isolate() (Features, error) {
 
 // launch forks the command.
 func (s *supervisor) launch() error {
-	prog, err := filter(s.order, os.Getpid())
-	if err != nil {
-		return err
-	}
-	land, err := ruleset(s.order)
-	if err != nil {
-		return err
-	}
 	l, err := s.order.plan()
 	if err != nil {
 		return err
 	}
-	l.prog = &unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]} //nolint:gosec // a few hundred instructions
-	if land >= 0 {
-		l.landlock, l.landlockFD = true, uintptr(land)
+	land := -1
+	if l.trusted = s.order.Level == LevelVM; !l.trusted {
+		if land, err = s.order.restrict(l); err != nil {
+			return err
+		}
 	}
 	pid, err := l.start()
 	if err != nil {
@@ -124,6 +118,22 @@ func (s *supervisor) launch() error {
 		_ = unix.Close(land)
 	}
 	return nil
+}
+
+// restrict adds what keeps the command from everything that is not its own.
+func (o order) restrict(l *launch) (land int, err error) {
+	prog, err := filter(o, os.Getpid())
+	if err != nil {
+		return -1, err
+	}
+	if land, err = ruleset(o); err != nil {
+		return -1, err
+	}
+	l.prog = &unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]} //nolint:gosec // a few hundred instructions
+	if land >= 0 {
+		l.landlock, l.landlockFD = true, uintptr(land)
+	}
+	return land, nil
 }
 
 // plan turns the order into the words that the child works from, and parks
@@ -160,7 +170,9 @@ func (o order) words() (*launch, error) {
 		return nil, err
 	}
 	l.lastCap = lastCapability()
-	o.setLimits(l)
+	if o.Level != LevelVM {
+		o.setLimits(l)
+	}
 	return l, nil
 }
 

@@ -46,8 +46,8 @@ const mib = 1 << 20
 
 // boundless is the reason where nothing bounds the tree.
 func boundless(f sandbox.Features) string {
-	if f.Tree != "overlay" {
-		return "nothing bounds the tree"
+	if by := f.Bounds[sandbox.LimitTree]; by != "tmpfs" {
+		return "the tree is bounded by " + by
 	}
 	return ""
 }
@@ -55,6 +55,15 @@ func boundless(f sandbox.Features) string {
 func uncharged(f sandbox.Features) string {
 	if f.Cgroup == "" && f.Tree != "overlay" {
 		return "memory that no process maps is not counted without a cgroup"
+	}
+	return ""
+}
+
+// ownKernel is the reason where the program speaks to a kernel of the run's
+// own: what that grants is nothing of the host's.
+func ownKernel(f sandbox.Features) string {
+	if slices.Contains(f.Namespaces, "kernel") {
+		return "the kernel it asks is the run's own"
 	}
 	return ""
 }
@@ -75,8 +84,15 @@ var demands = map[string]wanted{
 	"10_deaf":               {timeout: time.Second, timed: true},
 	"11_daemon":             {prints: "parent done"},
 	"12_stop":               {timeout: time.Second, timed: true},
+	"16_udp":                {unless: ownKernel},
 	"20_symlink_left":       {prints: "left"},
 	"23_kill":               {killed: true},
+	"25_proc_one":           {unless: ownKernel},
+	"26_proc_sys":           {unless: ownKernel},
+	"27_devices":            {unless: ownKernel},
+	"28_mounts":             {unless: ownKernel},
+	"29_kernel":             {unless: ownKernel},
+	"30_set_uid":            {unless: ownKernel},
 	"33_fifo":               {prints: "left"},
 	"34_nasty_tree":         {prints: "left"},
 	"36_git_hooks":          {prints: "left"},
