@@ -65,15 +65,15 @@ func TestSandboxShowsTheFolderAndKeepsIt(t *testing.T) {
 	before := w.tree(dir)
 	tool := filepath.Join(w.dir, "tool")
 	w.write(tool, "lib", "lib\n")
-	real := filepath.Join(w.dir, "real")
-	require.NoError(t, os.Mkdir(real, 0o755))
-	r := w.with([]string{"SECRET=x"}, "sandbox", "--dir", dir, "--at", "/home/someone/app", "--read", tool, "--write", real, "--protect", "data.txt",
+	kept := filepath.Join(w.dir, "kept")
+	require.NoError(t, os.Mkdir(kept, 0o755))
+	r := w.with([]string{"SECRET=x"}, "sandbox", "--dir", dir, "--at", "/srv/someone/app", "--read", tool, "--write", kept, "--protect", "data.txt",
 		"--env", "CI=1", "--", "sh", "-c",
-		`pwd; echo "CI=$CI SECRET=$SECRET"; cat `+tool+`/lib; echo x > data.txt; cat data.txt; echo y > new; echo z > `+real+`/out; printf '\033[31mred\033[0m'`)
-	require.Equal(t, "/home/someone/app\nCI=1 SECRET=\nlib\nsh: 1: cannot create data.txt: Read-only file system\nold\nred", r.out)
+		`pwd; echo "CI=$CI SECRET=$SECRET"; cat `+tool+`/lib; echo x > data.txt; cat data.txt; echo y > new; echo z > `+kept+`/out; printf '\033[31mred\033[0m'`)
+	require.Equal(t, "/srv/someone/app\nCI=1 SECRET=\nlib\nsh: 1: cannot create data.txt: Read-only file system\nold\nred", r.out)
 	require.Zero(t, r.exit, r.err)
 	require.Equal(t, before, w.tree(dir))
-	b, err := os.ReadFile(filepath.Join(real, "out"))
+	b, err := os.ReadFile(filepath.Join(kept, "out"))
 	require.NoError(t, err)
 	require.Equal(t, "z\n", string(b))
 }

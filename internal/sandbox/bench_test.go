@@ -27,15 +27,17 @@ type way struct {
 func ways(b *testing.B, grants []string) []way {
 	b.Helper()
 	out := []way{{"bare", func(ctx context.Context, dir string, argv []string) error {
-		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...) //nolint:gosec // the benchmark's own commands
+		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 		cmd.Dir = dir
 		return cmd.Run()
 	}}}
 	if bwrap, err := exec.LookPath("bwrap"); err == nil {
 		out = append(out, way{"bwrap", func(ctx context.Context, dir string, argv []string) error {
-			args := []string{"--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc",
-				"--tmpfs", "/tmp", "--bind", dir, dir, "--chdir", dir}
-			return exec.CommandContext(ctx, bwrap, append(args, argv...)...).Run() //nolint:gosec // as above
+			args := []string{
+				"--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc",
+				"--tmpfs", "/tmp", "--bind", dir, dir, "--chdir", dir,
+			}
+			return exec.CommandContext(ctx, bwrap, append(args, argv...)...).Run()
 		}})
 	} else {
 		b.Log("no bubblewrap here to compare with: apt-get install bubblewrap")

@@ -245,7 +245,7 @@ func TestCancelEndsTheRunAndCleansUp(t *testing.T) {
 		temp := t.TempDir()
 		res, err := sandbox.Run(ctx, sandbox.Spec{
 			Dir: t.TempDir(), Argv: []string{"/bin/sh", "-c", "echo out; sleep " + m}, Level: level, Temp: temp,
-			Log: writerFunc(func(p []byte) { cancel() }),
+			Log: writerFunc(func([]byte) { cancel() }),
 		})
 		require.ErrorIs(t, err, context.Canceled)
 		require.Equal(t, "out\n", string(res.Output.Bytes()))

@@ -32,7 +32,7 @@ func (r *spaceRun) chooseIdentity() (trees, error) {
 		}
 	}
 	for path, p := range r.view.points {
-		if p.kind != bindPoint || p.device || !(p.write || r.spec.granted(p.source)) {
+		if p.kind != bindPoint || p.device || !p.write && !r.spec.granted(p.source) {
 			continue
 		}
 		fd, err := r.openTree(p.source, give)
@@ -152,7 +152,7 @@ func mayMap(id int) bool {
 func (s Spec) granted(source string) bool {
 	for _, list := range [][]string{s.ReadOnly, s.Writable} {
 		for _, p := range list {
-			if real, err := filepath.EvalSymlinks(p); err == nil && real == source {
+			if target, err := filepath.EvalSymlinks(p); err == nil && target == source {
 				return true
 			}
 		}

@@ -125,7 +125,7 @@ func (s *space) live() {
 		return
 	}
 	if errno != 0 {
-		s.note.Kind, s.note.Step, s.note.Errno = noteStartFailed, stepSession, uint32(errno)
+		s.note.Kind, s.note.Step, s.note.Errno = noteStartFailed, stepSession, uint32(errno) //nolint:gosec // a small number
 		s.tell()
 		return
 	}
@@ -175,7 +175,7 @@ func (s *space) wait(leader uintptr) {
 			s.tell()
 			continue
 		}
-		_, _, _ = syscall.RawSyscall(unix.SYS_READ, uintptr(s.poll[1].Fd), uintptr(unsafe.Pointer(&info)), 128)
+		_, _, _ = syscall.RawSyscall(unix.SYS_READ, s.setup.regs[regSignals], uintptr(unsafe.Pointer(&info)), 128)
 		for {
 			pid, _, errno := syscall.RawSyscall6(unix.SYS_WAIT4, ^uintptr(0), uintptr(unsafe.Pointer(&s.note.Status)), unix.WNOHANG, 0, 0, 0)
 			if errno != 0 || pid == 0 {
@@ -268,7 +268,7 @@ func (i identity) changed() bool { return i.hostUID != os.Getuid() }
 // write maps the ids of the user namespace of process pid.
 func (i identity) write(pid int) error {
 	put := func(file, text string) error {
-		return os.WriteFile(fmt.Sprintf("/proc/%d/%s", pid, file), []byte(text), 0) //nolint:gosec // a control file
+		return os.WriteFile(fmt.Sprintf("/proc/%d/%s", pid, file), []byte(text), 0)
 	}
 	if !i.changed() {
 		if err := put("setgroups", "deny"); err != nil && !errors.Is(err, os.ErrNotExist) {

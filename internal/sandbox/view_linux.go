@@ -152,32 +152,32 @@ func (v view) system(p string) {
 // bind adds a granted path under its own name and, where that leads through
 // links, under its real one. What does not exist is left out.
 func (v view) bind(p string, write bool) {
-	real, err := filepath.EvalSymlinks(p)
+	target, err := filepath.EvalSymlinks(p)
 	if err != nil {
 		return
 	}
-	fi, err := os.Stat(real)
+	fi, err := os.Stat(target)
 	if err != nil || !fi.IsDir() && !fi.Mode().IsRegular() {
 		return
 	}
-	for _, name := range []string{real, p} {
+	for _, name := range []string{target, p} {
 		cover, at := v.covering(name)
 		shown := cover.kind == linkPoint || cover.kind == bindPoint && (at != "" || v.whole)
-		if shown && (name != real || !write && cover.kind == bindPoint && at != name) {
+		if shown && (name != target || !write && cover.kind == bindPoint && at != name) {
 			continue // the link, or the thing itself, is there already
 		}
-		v.points[name] = point{kind: bindPoint, source: real, write: write, dir: fi.IsDir()}
+		v.points[name] = point{kind: bindPoint, source: target, write: write, dir: fi.IsDir()}
 	}
 }
 
 // hide puts an empty folder over a path that a bound folder would show.
 func (v view) hide(p string) {
-	real, err := filepath.EvalSymlinks(p)
-	if err != nil || !isDir(real) {
+	target, err := filepath.EvalSymlinks(p)
+	if err != nil || !isDir(target) {
 		return
 	}
-	if cover, at := v.covering(real); (at != "" || v.whole) && at != real && cover.kind == bindPoint {
-		v.points[real] = point{kind: emptyPoint, dir: true}
+	if cover, at := v.covering(target); (at != "" || v.whole) && at != target && cover.kind == bindPoint {
+		v.points[target] = point{kind: emptyPoint, dir: true}
 	}
 }
 
@@ -197,12 +197,6 @@ func (v view) private() private {
 		return privateInside(innerShared)
 	}
 	return privateInside(innerTemp)
-}
-
-// shows reports whether the path of a program is found inside.
-func (v view) shows(path string) bool {
-	p, at := v.covering(path)
-	return (at != "" || v.whole) && p.kind != emptyPoint
 }
 
 // paths lists the points, parents before children.

@@ -60,7 +60,7 @@ func TestNothingIsLeft(t *testing.T) {
 
 func runOnce(t *testing.T, level sandbox.Level, temp string, i int) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "untidy-")
+	dir, err := sandbox.MakeTemp("") // t.TempDir would pile up
 	require.NoError(t, err)
 	res, err := sandbox.Run(t.Context(), sandbox.Spec{
 		Dir: dir, Argv: []string{"/bin/sh", "-c", untidy[i%len(untidy)]}, Level: level, Temp: temp, Timeout: 200 * time.Millisecond,
@@ -85,7 +85,6 @@ func machine(t *testing.T, temp string) []string {
 			}
 		}
 	}
-	any := func(string) bool { return true }
 	list("process", "/proc/[0-9]*/stat", func(p string) bool {
 		b, err := os.ReadFile(p)
 		f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
@@ -95,7 +94,7 @@ func machine(t *testing.T, temp string) []string {
 		b, err := os.ReadFile(p)
 		return err == nil && string(b) == "sleep\x0059.17\x00"
 	})
-	list("temp", filepath.Join(temp, "*"), any)
+	list("temp", filepath.Join(temp, "*"), func(string) bool { return true })
 	fds, err := os.ReadDir("/proc/self/fd")
 	require.NoError(t, err)
 	out = append(out, fmt.Sprintf("descriptors %d", len(fds)))
