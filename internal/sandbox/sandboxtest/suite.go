@@ -52,15 +52,14 @@ func Run(t *testing.T, level sandbox.Level) []Row {
 					}
 				}
 				if row.Happened == "" {
-					row.Happened, err = p.run(t, level, python)
-					row.OK = err == nil
+					happened, err := p.run(t, level, python)
+					if row.Happened, row.OK = happened, err == nil; err != nil {
+						t.Error(err)
+					}
 				}
 				mu.Lock()
 				rows = append(rows, row)
 				mu.Unlock()
-				if !row.OK {
-					t.Error(err)
-				}
 			})
 		}
 	})
