@@ -109,20 +109,24 @@ func (o Options) spec(plan Plan, root string, argv []string) sandbox.Spec {
 	if o.Limits.KeepHead == 0 && o.Limits.KeepTail == 0 {
 		o.Limits.KeepHead, o.Limits.KeepTail = keepHead, keepTail
 	}
-	s := sandbox.Spec{
+	return sandbox.Spec{
 		Dir: root, Argv: argv, Env: plan.Env, Timeout: o.Timeout, Limits: o.Limits, Level: o.Level,
 		Network: o.Network, Log: o.Log, Temp: o.Temp, Hidden: append([]string{plan.Root}, o.Hidden...),
 	}
+}
+
+// atHome asks for the tree at the project's own path, where the sandbox can
+// mount: installed links and absolute paths keep working. The runner looks
+// where it is. The other languages' runners name files of the staged tree.
+func atHome(s sandbox.Spec, plan Plan) sandbox.Spec {
 	if sandbox.Mountable(plan.Root) {
-		// Where the sandbox can mount, the tree is found at the project's own
-		// path; runner.py looks where it is.
 		s.MountAt = plan.Root
 	}
 	return s
 }
 
 func runCommand(ctx context.Context, plan Plan, root string, opts Options) (run.Evidence, []byte, error) {
-	spec := opts.spec(plan, root, plan.Args)
+	spec := atHome(opts.spec(plan, root, plan.Args), plan)
 	spec.Env = append([]string{"PATH=" + plan.Search}, plan.Env...)
 	spec.ReadOnly = plan.ReadOnly
 	for _, venv := range []string{".venv", "venv", "env", "node_modules"} {
@@ -275,7 +279,7 @@ func runPythonOnce(ctx context.Context, plan Plan, root string, opts Options, sp
 	if err != nil {
 		return run.Evidence{}, nil, fmt.Errorf("run tests: %w", err)
 	}
-	spec := opts.spec(plan, root, []string{plan.Python.Path, "-s", "-c", runnerSource})
+	spec := atHome(opts.spec(plan, root, []string{plan.Python.Path, "-s", "-c", runnerSource}), plan)
 	// The toolchain keeps its own bytecode; the tree has none left.
 	spec.Env = append(pythonEnv(plan), "PYTHONSAFEPATH=1", "PYTHONPYCACHEPREFIX=")
 	spec.ReadOnly = slices.Clone(plan.Python.ReadOnly)
