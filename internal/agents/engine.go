@@ -81,13 +81,12 @@ func (d *debugger) askEngine(ctx context.Context, job bus.Job) (*run.DebugAnswer
 		}
 		job.Log.Debug().Int("tried", report.Tried).Int("plausible", report.Plausible).Float64("rate", report.Rate()).Msg("engine")
 		ans.Reason = report.Reason
-		for _, f := range fixes {
+		for i, f := range fixes {
 			text, err := d.store.Put(ctx, patch.Diff(f.Path, f.Old, f.New))
 			if err != nil {
 				return err
 			}
-			note := fmt.Sprintf("%s at %s:%d", f.Operator, f.Path, f.Line)
-			ans.Proposals = append(ans.Proposals, run.Proposal{Text: text, Format: "diff", Finish: "stop", Note: note})
+			ans.Proposals = append(ans.Proposals, run.Proposal{Text: text, Format: "diff", Finish: "stop", Note: note(fixes, i)})
 		}
 		return nil
 	})
@@ -114,6 +113,31 @@ func destroyed(ctx context.Context, err error) string {
 // tests by their name: it compares every source with every one of them.
 func unnamed(guarded protection) []string {
 	return slices.DeleteFunc(guarded.list(), func(p string) bool { return path.Ext(p) != ".py" || ProtectedName(p) })
+}
+
+// maxOthers is how many other fixes a note spells out.
+const maxOthers = 3
+
+// note says what a fix is, and what else passes the same tests and yet does
+// something else: a person may know which was meant.
+func note(fixes []repair.Fix, i int) string {
+	text := fixes[i].Reason
+	others := repair.Others(fixes, i)
+	if len(others) == 0 {
+		return text
+	}
+	var list []string
+	for _, o := range others[:min(len(others), maxOthers)] {
+		list = append(list, o.Reason)
+	}
+	if more := len(others) - maxOthers; more > 0 {
+		list = append(list, fmt.Sprintf("%d more", more))
+	}
+	plural := "fixes pass"
+	if len(others) == 1 {
+		plural = "fix passes"
+	}
+	return fmt.Sprintf("%s; %d other %s the same tests but behave differently near their inputs: %s", text, len(others), plural, strings.Join(list, ", "))
 }
 
 // testFiles lists the files of the tests that ran; unittest takes them as

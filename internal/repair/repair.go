@@ -101,8 +101,6 @@ type Request struct {
 	Limit int
 	// Budget is the wall clock for the whole call, 60 s by default.
 	Budget time.Duration
-	// Tried lists identities of fixes that were refused before.
-	Tried []string
 	// Progress, when set, hears how many candidates were judged and how many
 	// are known of; total grows while the search goes on.
 	Progress func(done, total int)
@@ -125,10 +123,32 @@ type Fix struct {
 	Score float64
 	// Reason is a phrase for people.
 	Reason string
+	// Behaviour numbers what the fix does: fixes of one call that share it
+	// did the same for the inputs of the tests and for inputs near them, and
+	// those with another number did not. NotCompared is for a fix whose
+	// behaviour could not be seen or was not looked at.
+	Behaviour int
 }
 
-// Identity names a candidate for Request.Tried: the hex SHA-256 of the path,
-// a zero byte and the new content.
+// NotCompared is the Behaviour of a fix that was not compared with others.
+const NotCompared = -1
+
+// Others lists the fixes that pass the same tests as fixes[i] and behave
+// differently, the first of each behaviour, best first.
+func Others(fixes []Fix, i int) []Fix {
+	var out []Fix
+	seen := map[int]bool{NotCompared: true, fixes[i].Behaviour: true}
+	for _, f := range fixes {
+		if fixes[i].Behaviour != NotCompared && !seen[f.Behaviour] {
+			seen[f.Behaviour] = true
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// Identity names a candidate: the hex SHA-256 of the path, a zero byte and the
+// new content.
 func Identity(path string, content []byte) string {
 	h := sha256.New()
 	h.Write([]byte(path))
@@ -171,6 +191,8 @@ type Report struct {
 	Skipped []string `json:"skipped"`
 	// Faults names operators that met code they do not know.
 	Faults map[string]string `json:"faults"`
+	// Behaviours gives the number of the behaviour by the identity of a fix.
+	Behaviours map[string]int `json:"behaviours"`
 	// Reason says why there is no fix; empty when there is one.
 	Reason string `json:"reason"`
 }
@@ -184,7 +206,9 @@ func (r Report) Rate() float64 {
 }
 
 // Propose searches for fixes until the limit, the budget or the candidates
-// end. No fix is no error: Report.Reason says why. An error means that the
+// end. After the first one it goes on for half the time that this one took, at
+// least half a second, and then compares the best eight for at most a quarter
+// of the time so far, at least half a second. No fix is no error: Report.Reason says why. An error means that the
 // harness could not do its work; fixes found until then are returned with it.
 // No process is left behind when it returns, as far as the Launcher can tell.
 func (e *Engine) Propose(ctx context.Context, req Request) ([]Fix, Report, error) {
@@ -198,7 +222,7 @@ func (e *Engine) Propose(ctx context.Context, req Request) ([]Fix, Report, error
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}
-	fixes, errRead := complete(req, found)
+	fixes, errRead := complete(req, found, report.Behaviours)
 	return fixes, report, errors.Join(err, errRead)
 }
 
@@ -224,7 +248,7 @@ func checked(req Request) (Request, error) {
 // complete reads the files that the fixes are for and orders the fixes. A fix
 // for anything but a file inside the tree is an error: the harness only names
 // files that it has read there.
-func complete(req Request, found []foundFix) ([]Fix, error) {
+func complete(req Request, found []foundFix, behaviours map[string]int) ([]Fix, error) {
 	root, err := os.OpenRoot(req.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("repair: %w", err)
@@ -236,9 +260,14 @@ func complete(req Request, found []foundFix) ([]Fix, error) {
 		if err != nil {
 			return nil, fmt.Errorf("repair: read the file of a fix: %w", err)
 		}
+		id := Identity(f.Path, f.content)
+		behaviour, compared := behaviours[id]
+		if !compared {
+			behaviour = NotCompared
+		}
 		fixes = append(fixes, Fix{
-			ID: Identity(f.Path, f.content), Path: f.Path, Old: old, New: f.content,
-			Operator: f.Operator, Line: f.Line, Score: f.Score, Reason: f.Reason,
+			ID: id, Path: f.Path, Old: old, New: f.content,
+			Operator: f.Operator, Line: f.Line, Score: f.Score, Reason: f.Reason, Behaviour: behaviour,
 		})
 	}
 	sort.SliceStable(fixes, func(i, j int) bool { return fixes[i].Score > fixes[j].Score })

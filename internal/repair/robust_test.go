@@ -206,19 +206,6 @@ func TestNothingToPropose(t *testing.T) {
 	}
 }
 
-// TestTriedIsNotProposedAgain refuses the first fix and asks again.
-func TestTriedIsNotProposedAgain(t *testing.T) {
-	t.Parallel()
-	python := interpreter(t, repair.RunnerPytest)
-	dir := project(t, map[string]string{"calc.py": "def add(a, b):\n    return a - b\n", "test_calc.py": addTest})
-	fixes, _ := propose(t, python, repair.RunnerPytest, repair.Request{Dir: dir, Limit: 1})
-	require.Len(t, fixes, 1)
-	again, _ := propose(t, python, repair.RunnerPytest, repair.Request{Dir: dir, Tried: []string{fixes[0].ID}})
-	for _, fix := range again {
-		require.False(t, bytes.Equal(fix.New, fixes[0].New))
-	}
-}
-
 // TestStopLeavesNoProcess ends the context in the middle of a search.
 func TestStopLeavesNoProcess(t *testing.T) {
 	t.Parallel()

@@ -36,7 +36,6 @@ type order struct {
 	Failing     []string          `json:"failing"`
 	Passing     []string          `json:"passing"`
 	Args        []string          `json:"args"`
-	Tried       []string          `json:"tried"`
 	Limit       int               `json:"limit"`
 	Workers     int               `json:"workers"`
 	Seconds     float64           `json:"seconds"`
@@ -163,7 +162,7 @@ func (e *Engine) order(req Request) (boot string, line []byte, err error) {
 	line, err = json.Marshal(order{
 		Modules: rest, Runner: e.cfg.Runner, Targets: orEmpty(req.Targets), Protected: orEmpty(req.Protected),
 		Failing: orEmpty(req.Failing), Passing: orEmpty(req.Passing), Args: orEmpty(req.TestArgs),
-		Tried: orEmpty(req.Tried), Limit: req.Limit, Workers: e.cfg.Workers, Seconds: req.Budget.Seconds(),
+		Limit: req.Limit, Workers: e.cfg.Workers, Seconds: req.Budget.Seconds(),
 		TestSeconds: e.cfg.TestTimeout.Seconds(), Memory: e.cfg.Memory,
 	})
 	if err != nil {

@@ -4,10 +4,11 @@ import builtins
 import difflib
 import importlib
 import inspect
+import pkgutil
 import posixpath
 import re
 
-from .site import STDLIB
+from .site import BUILTINS, STDLIB
 from .source import is_docstring
 
 HOMES = {
@@ -31,7 +32,7 @@ HOMES = {
     "operator": "itemgetter attrgetter mul add methodcaller xor", "statistics": "mean median stdev mode pstdev variance",
     "threading": "Lock Thread RLock Event Condition", "time": "sleep perf_counter monotonic",
     "json": "dumps loads JSONDecodeError", "re": "compile match search sub findall IGNORECASE fullmatch split",
-    "os.path": "join exists basename dirname splitext isfile isdir", "hashlib": "sha256 md5 sha1",
+    "os.path": "join exists basename dirname splitext isfile isdir", "os": "path environ getenv getcwd listdir makedirs sep", "hashlib": "sha256 md5 sha1",
     "textwrap": "dedent indent wrap fill shorten", "unittest.mock": "Mock patch MagicMock",
     "collections.abc": "Iterable Mapping Sequence Hashable MutableMapping Callable", "queue": "Queue PriorityQueue",
     "concurrent.futures": "ThreadPoolExecutor ProcessPoolExecutor as_completed", "types": "SimpleNamespace MappingProxyType",
@@ -75,8 +76,9 @@ def new_line(src, text):
     return [(at, at, before + text + src.newline + after)]
 
 
-def from_import(src, module, name):
+def from_import(src, module, names):
     """Extends an existing from-import of the module, else adds a line."""
+    name = ", ".join(names)
     for stmt in src.tree.body:
         if isinstance(stmt, ast.ImportFrom) and stmt.module == module and not stmt.level and stmt.names[0].name != "*":
             last = stmt.names[-1]
@@ -91,8 +93,9 @@ def from_import(src, module, name):
 
 
 def missing(site, name, node):
-    """Import lines that would define a name; yields (cost, spans)."""
+    """Import lines that would define a name, alone or with the others that are missing; yields (cost, spans)."""
     src = site.src
+    missed = sorted(undefined_names(src))
     parent = node._parent
     attr = parent.attr if isinstance(parent, ast.Attribute) else None
     used = {n.attr for n in ast.walk(src.tree)
@@ -102,12 +105,16 @@ def missing(site, name, node):
     for module, names in HOMES.items():
         if name in names.split():
             own = 0 if attr is None or not fits(module, used) or name != module else .1
-            yield own + .05, from_import(src, module, name)
+            also = [n for n in missed if n in names.split() and n != name]
+            if also:
+                yield own, from_import(src, module, [name] + also)
+            yield own + .05, from_import(src, module, [name])
     if name in ALIASES:
         yield .1, new_line(src, "import %s as %s" % (ALIASES[name], name) if ALIASES[name] != name else "import " + name)
     for path in site.ctx.defining(name):
         if path != src.path:
-            for cost, text in project_imports(src, path, name):
+            here = [n for n in missed if n != name and path in site.ctx.defining(n)]
+            for cost, text in project_imports(src, path, ", ".join([name] + here)):
                 yield cost, new_line(src, text)
     for path in site.ctx.modules:
         stem = posixpath.splitext(path)[0].split("/")
@@ -146,12 +153,15 @@ def module_members(site, stmt):
         if stem[-1] == wanted or (stem[-1] == "__init__" and len(stem) > 1 and stem[-2] == wanted):
             out |= set(module.names())
     if not out and not stmt.level and stmt.module and stmt.module.split(".")[0] in STDLIB:
-        out = set(dir(standard(stmt.module)))
+        module = standard(stmt.module)
+        out = set(dir(module)) | {m.name for m in pkgutil.iter_modules(getattr(module, "__path__", ()))}
     return out
 
 
 def module_names(site):
-    out = set(STDLIB) | set(HOMES)
+    out = set(STDLIB) | set(HOMES) | set(ALIASES.values())
+    if any("No module" in h["text"] for h in site.ctx.hints):
+        out |= {m.name for m in pkgutil.iter_modules()}
     for path in site.ctx.modules:
         stem = posixpath.splitext(path)[0]
         out |= {stem.replace("/", "."), stem.split("/")[-1]}
@@ -223,6 +233,12 @@ def module_attribute(site, node):
     if stmt is None:
         return
     if isinstance(stmt, ast.Import):
+        for alias in stmt.names:
+            known = alias.name.split(".")[0] in STDLIB and (alias.asname or alias.name.split(".")[0]) == name
+            if known and standard("%s.%s" % (alias.name, node.attr)) is not None:
+                at = site.src.find(site.src.span(stmt)[0] + 6, site.src.span(stmt)[1], alias.name)
+                if at:
+                    yield [at + ("%s.%s" % (alias.name, node.attr),)]
         for module, names in HOMES.items():
             if module == name and name in names.split():
                 yield site.rep(node.value, "%s.%s" % (name, name))
@@ -241,8 +257,10 @@ def module_attribute(site, node):
 
 
 def undefined_names(src):
-    """Names that are read but that nothing in the file binds."""
-    bound, read = set(dir(builtins)), set()
+    """Names that are read but that nothing in the file binds, remembered with the file; none under a star import."""
+    if src.undefined is not None:
+        return src.undefined
+    bound, read = set(BUILTINS), set()
     for node in ast.walk(src.tree):
         if isinstance(node, ast.Name):
             (read if isinstance(node.ctx, ast.Load) else bound).add(node.id)
@@ -250,9 +268,10 @@ def undefined_names(src):
             bound.add(node.arg)
         elif isinstance(node, ast.alias):
             bound.add((node.asname or node.name).split(".")[0])
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        elif isinstance(getattr(node, "name", None), str):
             bound.add(node.name)
-    return read - bound
+    src.undefined = set() if "*" in bound else read - bound
+    return src.undefined
 
 
 def outside_keywords(site, call):

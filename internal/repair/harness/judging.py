@@ -4,11 +4,13 @@ import math
 import os
 import time
 
-from . import procs, work
+from . import behave, procs, work
 from .propose import Stream, identity
 from .source import Source, Unreadable
 
 MIN_CPU = .06
+MIN_WAIT = .4
+COMPARE_LEAST, COMPARE_SHARE, MAX_COMPARED = .5, .25, 8
 PROGRESS_SECONDS = .25
 AFTER_COST = .7
 COLD_CPU = 1.0
@@ -56,6 +58,8 @@ class Bench:
         # Limits are for one test: a candidate's first red test ends it anyway.
         self.cpu = MIN_CPU + 4 * max([seconds.get(i, typical) for i in failing])
         self.cpu_passing = MIN_CPU + 4 * max([seconds.get(i, typical) for i in passing] or [0.0])
+        self.wait = MIN_WAIT + 4 * max([seconds.get(i, typical) for i in failing])
+        self.wait_passing = MIN_WAIT + 4 * max([seconds.get(i, typical) for i in passing] or [0.0])
         self.wall = 2.0 + 4 * sum(seconds.get(i, typical) for i in failing + passing)
         self.scale = 1.0
         self.running = {}
@@ -63,12 +67,13 @@ class Bench:
         self.unsure, self.company, self.slots = [], [], []
         self.judged, self.probing, self.extra = [], False, None
         self.batch = 2
-        self.tried = set(repair.request["tried"])
+        self.known = set()
         self.workers = 1 if repair.guard.noise else repair.request["workers"]
         self.control = self.answers = None
         self.inbox = procs.Inbox()
         self.told = self.checked = 0.0
         self.first_at = None
+        self.watching = False
         if not traced["errors"]:
             self._start_hot()
 
@@ -149,14 +154,35 @@ class Bench:
         if not self.plausible:
             late = time.monotonic() >= self.repair.end
             return "the time was up" if late else "no candidate turned the failing tests green"
+        self._compare()
         return None
+
+    def _compare(self):
+        """Tells the plausible candidates apart, as far as COMPARE_SHARE of the time so far allows."""
+        now = time.monotonic()
+        end = min(self.repair.end, now + max(COMPARE_LEAST, COMPARE_SHARE * (now - self.repair.began)))
+        self.watching, self.again = True, self.plausible[:min(MAX_COMPARED, self.repair.request["limit"])]
+        compared = list(self.again)
+        for candidate in compared:
+            candidate.alone, candidate.behaviour = True, None
+        # What still runs was not needed; its answers are not waited for.
+        self.running, self.slots = {}, []
+        while (self.again or self.running) and time.monotonic() < end and len(compared) > 1:
+            self.talk.alive()
+            self._fill(iter(()))
+            if not self.running:
+                break
+            self._collect()
+        for candidate, number in zip(compared, behave.classes([c.behaviour for c in compared])):
+            if number is not None:
+                self.report["behaviours"][candidate.id] = number
 
     def _second_wind(self):
         """With nothing found: what was too slow with more time, then what failed in company alone."""
         if self.plausible or time.monotonic() >= self.repair.end:
             return False
         if self.slow and self.scale == 1.0 and self.extra is None:
-            self.scale *= 8
+            self.scale = max(8.0, min(80.0, 2 * self.setup["test_seconds"] / self.cpu))
             self.again, self.slow = self.slow, []
         elif self.company and self.extra is None:
             self.again, self.company = sorted(self.company, key=lambda c: c.cost)[:ALONE_LATER], []
@@ -213,7 +239,7 @@ class Bench:
             except UnicodeError:
                 continue
             candidate.id = identity(candidate.src.path, candidate.new)
-            if candidate.id not in self.tried:
+            if candidate.id not in self.known:
                 return candidate
 
     def _is_hot(self, candidate):
@@ -222,8 +248,9 @@ class Bench:
         return self.control is not None and candidate.is_hot
 
     def _job(self):
-        return {"failing": self.failing, "passing": self.passing, "all": self.probing and self.extra is None,
-                "cpu": self.cpu * self.scale, "cpu_passing": self.cpu_passing * self.scale, "wall": self.wall + 8 * self.scale * self.cpu}
+        return {"failing": self.failing, "watch": self.watching, "passing": self.passing, "all": self.probing and self.extra is None,
+                "cpu": self.cpu * self.scale, "cpu_passing": self.cpu_passing * self.scale,
+                "wait": self.wait * self.scale, "wait_passing": self.wait_passing * self.scale, "wall": self.wall + 8 * self.scale * self.cpu}
 
     def _send_cold(self, candidate):
         self.report["cold"] += 1
@@ -267,6 +294,9 @@ class Bench:
 
     def _judge(self, candidate, answer):
         verdict = answer.get("verdict")
+        if self.watching and verdict != "cold":
+            candidate.behaviour = answer.get("behaviour")
+            return
         if verdict == "cold":
             candidate.is_hot = False
         if verdict in ("cold", "again", "survivor"):
@@ -275,7 +305,7 @@ class Bench:
             return
         self.report["tried"] += 1
         if verdict == "pass":
-            self.tried.add(candidate.id)
+            self.known.add(candidate.id)
             self._found(candidate)
             return
         if verdict == "timeout":

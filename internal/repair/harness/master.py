@@ -15,12 +15,14 @@ import sys
 import tempfile
 import time
 
-from . import guard, procs, work
+from . import guard, procs, trace, work
 from .source import Source, Unreadable
 
 SKIPPED = guard.SKIPPED | {"build", "dist", "site-packages"}
 MAX_SOURCES = 400
 MAX_BYTES = 1 << 20
+MAX_LOST = 3
+SILENCE = 1.5
 
 
 class Ended(Exception):
@@ -105,14 +107,47 @@ def printable(path):
 
 
 def traced_run(talk, nursery, setup, seconds):
-    """The traced base run in a child; meanwhile the rest of the harness is compiled here."""
-    child = nursery.spawn(lambda fd: work.trace_base(setup, fd), seconds, "trace", memory=setup["memory"])
-    importlib.import_module("_nexus_repair.judging")
+    """The traced base run in a child; meanwhile the rest of the harness is compiled here.
+
+    A test that ends the child, or that nothing but the child's death ends, is noted as failed, with the lines
+    that it ran, and the rest runs again without it, MAX_LOST times.
+    """
+    end = time.monotonic() + seconds
+    tracer = trace.make(setup["root"], setup["paths"])
+    lost = []
+    while True:
+        setup["skip"] = [t["id"] for t in lost]
+        child = nursery.spawn(lambda fd: work.trace_base(setup, fd, tracer), end - time.monotonic(), "trace", memory=setup["memory"])
+        importlib.import_module("_nexus_repair.judging")
+        wait_for(talk, nursery, child, 2 * setup["test_seconds"] + SILENCE)
+        traced, order = child.messages[-1], []
+        for message in child.messages:
+            if "order" in message:
+                traced, order = dict(traced, tests=[], **message), message["order"]
+            elif "test" in message:
+                traced["tests"].append(message["test"])
+        left = [i for i in order if i not in {t["id"] for t in traced["tests"]}]
+        if left and not traced.get("whole"):
+            lost.append({"id": left[0], "outcome": "failed", "seconds": setup["test_seconds"], "lines": tracer.board.lines(),
+                         "timeout": True})
+            if len(lost) <= MAX_LOST and time.monotonic() < end:
+                continue
+        if "tests" in traced:
+            traced["tests"] += lost
+        return traced
+
+
+def wait_for(talk, nursery, child, silence):
+    """Waits for a child's end; once it has collected it is killed when it has said nothing for a time."""
+    heard, count = time.monotonic(), 0
     while True:
         talk.alive()
-        finished, _ = nursery.poll(wait=.2)
-        if child in finished:
-            return child.messages[-1]
+        if child in nursery.poll(wait=.2)[0]:
+            return
+        if count != len(child.messages):
+            heard, count = time.monotonic(), len(child.messages)
+        if count and time.monotonic() - heard > silence:
+            child.deadline = 0.0
 
 
 def preload(names):
@@ -137,7 +172,7 @@ class Repair:
         self.guard = None
         self.nursery.private = [talk.out, talk.input]
         self.report = {"skipped": [], "localised": [], "tried": 0, "hot": 0, "cold": 0, "plausible": 0, "timeouts": 0,
-                       "damaged": 0, "partial": 0, "faults": {}, "reason": "", "failing": 0, "passing": 0}
+                       "damaged": 0, "partial": 0, "faults": {}, "behaviours": {}, "reason": "", "failing": 0, "passing": 0}
 
     def run(self):
         reason = self._search()
@@ -177,7 +212,7 @@ class Repair:
         failing, passing = self._split(traced)
         if not failing:
             return traced.get("reason") or "none of the failing tests fails here"
-        preload(traced["modules"])
+        preload(traced.get("modules", ()))
         from . import locate
         from .judging import Bench
         from .propose import Stream
@@ -216,7 +251,7 @@ class Repair:
     def _context(self, sources, traced, test_texts, failing):
         from . import locate
         from .site import Context
-        ctx = Context(sources, traced["types"], test_texts)
+        ctx = Context(sources, traced.get("types", {}), test_texts)
         known = set(failing)
         for test in traced["tests"]:
             if test["id"] in known:

@@ -90,6 +90,8 @@ def arithmetic(site):
             yield cost, "drop operand", site.rep(node, paren(keep, site.t(keep)))
         for reassociated in reassociate(site, node, word):
             yield reassociated
+        if word == "//":
+            yield 2.0, "round up", site.rep(node, "-(-%s // %s)" % (paren(node.left, site.t(node.left)), site.t(node.right)))
 
 
 def reassociate(site, node, word):
@@ -150,6 +152,8 @@ def logic(site):
                         yield 1.1, "%s to %s" % (word, other), [(a, b, other)]
             inner = (" %s " % other).join(paren(v, site.t(v)) for v in node.values)
             yield .9, "%s to %s" % (word, other), site.rep(node, "(" + inner + ")")
+            for regrouped in regroup(site, node, word, other):
+                yield regrouped
             for value in node.values:
                 rest = [v for v in node.values if v is not value]
                 yield 1.9, "drop clause", site.rep(node, (" %s " % word).join(site.t(v) for v in rest))
@@ -164,6 +168,21 @@ def logic(site):
         if isinstance(node, ast.Compare):
             continue
         yield 1.2, "add not", site.rep(node, "not " + paren(node, site.t(node)))
+
+
+def regroup(site, node, word, other):
+    """a or (b and c) against (a or b) and c: the pair of parentheses that is not there, or is elsewhere."""
+    if len(node.values) != 2:
+        return
+    first, last = node.values
+    if isinstance(last, ast.BoolOp) and type(last.op) is not type(node.op):
+        rest = (" %s " % other).join(paren(v, site.t(v)) for v in last.values[1:])
+        yield 1.2, "parentheses", site.rep(node, "((%s %s %s) %s %s)" % (
+            site.t(first), word, site.t(last.values[0]), other, rest))
+    if isinstance(first, ast.BoolOp) and type(first.op) is not type(node.op):
+        rest = (" %s " % other).join(paren(v, site.t(v)) for v in first.values[:-1])
+        yield 1.2, "parentheses", site.rep(node, "(%s %s (%s %s %s))" % (
+            rest, other, site.t(first.values[-1]), word, site.t(last)))
 
 
 def conditions(site):
@@ -207,6 +226,9 @@ def signs(site):
     for node in site.nodes:
         if isinstance(node, ast.UnaryOp) and type(node.op) in SIGNS:
             yield 1.2, "drop sign", site.rep(node, paren(node.operand, site.t(node.operand)))
+            if not isinstance(node.operand, ast.Constant):
+                other = "-" if isinstance(node.op, ast.Invert) else "~"
+                yield 1.9, "other sign", site.rep(node, other + paren(node.operand, site.t(node.operand)))
         elif isinstance(node, (ast.Name, ast.Call, ast.Subscript, ast.Attribute, ast.BinOp)) and \
                 isinstance(getattr(node, "ctx", ast.Load()), ast.Load) and site.is_value(node):
             kinds = site.kinds_of(node)
@@ -248,13 +270,32 @@ def numbers(site):
                                                            (.5, 1.9))]
             options += [(shown(value + k), c) for k, c in ((1, 1.2), (-1, 1.2), (.1, 1.7), (-.1, 1.7), (.05, 2.0),
                                                            (-.05, 2.0), (.5, 1.9), (-.5, 1.9))]
-            options.append((shown(1 - value), 1.9))
+            options += [(shown(1 - value), 1.9)] + [(n, 1.7) for n in misread(text)]
         options += [(0, 1.2), (1, 1.2)] + ([(-value, 1.5)] if value else [])
         options += [(r, 2.1) for r in ROUND]
         options += [(n, 1.9) for n in site.ctx.numbers_near(site)]
         for other, cost in sorted(unique(options, value), key=lambda o: o[1]):
             shape = repr(other) if other >= 0 else ("(%r)" % other if isinstance(node._parent, ast.BinOp) else repr(other))
             yield cost + site.literal_penalty(node), "constant %s to %s" % (text, shape), site.rep(node, shape)
+
+
+def misread(text):
+    """The numbers that differ from a decimal one by a digit, a zero behind the point, or the exponent."""
+    head, mark, tail = text.lower().partition("e")
+    whole, _, part = head.partition(".")
+    texts = [whole + ".0" + part + mark + tail]
+    if part.startswith("0"):
+        texts.append(whole + "." + part[1:] + mark + tail)
+    for i, digit in enumerate(head):
+        if digit.isdigit():
+            texts += [head[:i] + str(int(digit) + d) + head[i + 1:] + mark + tail for d in (1, -1) if 0 <= int(digit) + d <= 9]
+    if mark:
+        texts += ["%se%d" % (head, int(tail) + d) for d in (1, -1, 2, -2, 3, -3)]
+    for other in texts:
+        try:
+            yield float(other)
+        except ValueError:
+            continue
 
 
 def shown(value):
@@ -298,6 +339,8 @@ def offsets(site):
         bound = site.is_bound(node)
         if bound:
             cost = 1.0
+        elif site.is_truth(node):
+            cost = 2.4
         elif isinstance(node._parent, (ast.Return, ast.Compare, ast.Assign, ast.AugAssign, ast.BinOp)):
             cost = 1.6 if kinds else 1.9
         else:

@@ -5,6 +5,7 @@ import re
 
 from . import imports
 from .site import BUILTINS, arguments, class_members
+from .source import annotations
 
 NAME_ERROR = re.compile(r"name '(\w+)' is not defined")
 UNBOUND = re.compile(r"(?:local variable|free variable) '(\w+)'")
@@ -30,7 +31,7 @@ def undefined(site):
     """Names that nothing defines: look-alikes, self attributes, imports."""
     hinted = {m.group(1) for h in site.hints for m in [NAME_ERROR.search(h["text"]) or UNBOUND.search(h["text"])] if m}
     scope = set(site.scope())
-    for node in site.nodes:
+    for node in site.nodes + annotations(site.stmt):
         if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
             continue
         name = node.id
@@ -96,15 +97,16 @@ def attributes(site):
                 yield .5, "import of a module's member", spans
         if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls") and site.cls is not None:
             members = class_members(site.cls)
-            kind = members.get(name, "attribute")
-            lookalike = dict((o, c) for c, o in close(name, members, 3))
+            kind = members.get(name, "read")
+            set_here = [m for m, what in members.items() if what != "read"]
+            lookalike = dict((o, c) for c, o in close(name, set_here, 3))
             for other, what in members.items():
-                if other == name or other.startswith("__") or what != kind:
+                if other == name or other.startswith("__") or what == "read" or kind not in (what, "read"):
                     continue
                 cost = 1.2 + lookalike.get(other, .5)
                 yield cost, "attribute %s to %s" % (name, other), [at + (other,)]
-            for cost, other in close(name, members, 2):
-                if name not in members:
+            for cost, other in close(name, set_here, 2):
+                if kind == "read":
                     yield .3 + cost, "misspelt attribute %s to %s" % (name, other), [at + (other,)]
             if isinstance(node.ctx, ast.Load) and name in site.locals():
                 yield 1.6, "drop self", site.rep(node, name)

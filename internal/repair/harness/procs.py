@@ -192,7 +192,7 @@ class Nursery:
             status = 0
         if not any(m.get("last") for m in child.messages):
             sig = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-            verdict = "timeout" if sig == signal.SIGPROF else "crash"
+            verdict = "timeout" if sig in (signal.SIGPROF, signal.SIGALRM) else "crash"
             child.messages.append({"verdict": verdict, "reason": "ended without a result (status %d)" % status,
                                    "last": True})
 

@@ -16,7 +16,10 @@ IDIOMS = [re.compile(p) for p in (
     r"return (True|False)$", r"(\w+)\.append\(", r"if not \w+:", r"\w+ = (?:0|\[\]|\{\}|''|\"\")$", r"range\(\w+ \+ 1, ", r"\* 100\b", r"sum\(\w+\) / len\(\w+\)")]
 ODD = [re.compile(p) for p in (
     r"--", r"- -", r"\+ -", r"\+ 0\b", r"- 0\b", r"\* 1\b", r"\+ 1 \+ 1", r"- 1 - 1", r"\+ 1 - 1", r"- 1 \+ 1", r"\b(\w+) ([<>=!]=?|[-/%]) \1\b(?!\s*[\[.(])",
-    r"not not", r"\b(\w+) = \1$", r"range\(0\)", r"/ 0\b", r"% 1\b", r"% 0\b", r"\b(True|False) (and|or)", r"(and|or) (True|False)")]
+    r"not not", r"\b(\w+) = \1$", r"range\(0\)", r"/ 0\b", r"% 1\b", r"% 0\b", r"\b(True|False) (and|or)", r"(and|or) (True|False)", r"[^/]/ \w+ [=!]=")]
+# What is added and taken off is one far more often than any other number.
+TERM, ONE = re.compile(r"[+-]=? \d+\b(?!\.)"), re.compile(r"[+-]=? 1\b(?!\.)")
+ROW = re.compile(r"[(\[](-?\d+(?:, -?\d+){2,})[)\]]")
 
 
 class Candidate:
@@ -26,11 +29,9 @@ class Candidate:
         self.id = self.is_hot = None
         self.alone = self.company = False
         self.line = stmt.lineno
-        self.base = None
+        self.behaviour = None
 
     def utf8(self):
-        if self.base is not None:
-            return self.base
         return self.src.edited(self.spans)
 
     def hot(self, imported):
@@ -57,13 +58,23 @@ def identity(path, new):
 
 
 def naturalness(before, after):
-    """A small price or bonus for the form of the new lines."""
+    """A small price or bonus for the form of the new lines: what is odd in a line is likely its fault."""
     price = 0.0
     for pattern in IDIOMS:
         price -= .15 * (len(pattern.findall(after)) - len(pattern.findall(before)))
     for pattern in ODD:
-        price += .5 * max(0, len(pattern.findall(after)) - len(pattern.findall(before)))
+        more = len(pattern.findall(after)) - len(pattern.findall(before))
+        price += .5 * more if more > 0 else .3 * more
+    if len(TERM.findall(before)) == len(TERM.findall(after)):
+        price += .3 * (len(ONE.findall(before)) - len(ONE.findall(after)))
+    price += .2 * (rising(before) - rising(after))
     return max(-.3, min(1.0, price))
+
+
+def rising(text):
+    """How many rows of three or more whole numbers in brackets only rise."""
+    rows = [[int(n) for n in row.split(",")] for row in ROW.findall(text)]
+    return sum(all(a < b for a, b in zip(row, row[1:])) for row in rows)
 
 
 class Stream:
@@ -141,5 +152,3 @@ class Stream:
         candidate = Candidate(number, price + cost, name, src, stmt, spans)
         candidate.price, candidate.prior = price, cost
         heapq.heappush(self.ready, (candidate.cost, number, candidate))
-
-

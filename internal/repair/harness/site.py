@@ -120,7 +120,7 @@ def literals(texts):
 
 
 def class_members(cls):
-    """The methods and self attributes of a class, remembered with it."""
+    """The methods and self attributes of a class, remembered with it; those that nothing sets here are "read"."""
     out = getattr(cls, "_members", None)
     if out is not None:
         return out
@@ -128,12 +128,20 @@ def class_members(cls):
     for node in ast.walk(cls):
         if isinstance(node, FUNCTIONS) and node._cls is cls:
             out[node.name] = "method"
-        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
+        elif is_own(node) and not isinstance(node.ctx, ast.Load):
             out.setdefault(node.attr, "attribute")
     for stmt in cls.body:
         for name in targets(stmt):
             out.setdefault(name, "attribute")
+    for node in ast.walk(cls):
+        if is_own(node):
+            out.setdefault(node.attr, "read")
     return out
+
+
+def is_own(node):
+    """Whether the node is an attribute of self or of the class."""
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
 
 
 def arguments(func):
@@ -226,14 +234,18 @@ class Site:
             return False
         if isinstance(parent, ast.Subscript) and parent.value is node:
             return False
-        if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id in (
-                "isinstance", "len", "sorted", "list", "set", "iter", "enumerate", "zip", "print", "super"):
+        if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.args[:1] == [node] and parent.func.id in (
+                "isinstance", "len", "sorted", "list", "set", "iter", "enumerate", "zip", "super"):
             return False
         return not isinstance(parent, (ast.For, ast.AsyncFor, ast.comprehension, ast.Expr, ast.Starred, ast.With,
                                        ast.withitem, ast.ExceptHandler, ast.Raise, ast.Delete, ast.ClassDef,
-                                       ast.Await, ast.Lambda, ast.JoinedStr, ast.BoolOp)) \
-            and not isinstance(parent, FUNCTIONS) \
-            and not (isinstance(parent, (ast.If, ast.While, ast.IfExp)) and parent.test is node)
+                                       ast.Await, ast.JoinedStr)) \
+            and not isinstance(parent, FUNCTIONS) and (not self.is_truth(node) or "int" in self.kinds_of(node))
+
+    def is_truth(self, node):
+        """Whether the expression decides, or may be the result of and/or."""
+        parent = node._parent
+        return isinstance(parent, ast.BoolOp) or isinstance(parent, (ast.If, ast.While, ast.IfExp)) and parent.test is node
 
     def is_bound(self, node):
         """Whether the expression is an index, a slice bound, or an argument of range."""

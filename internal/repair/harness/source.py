@@ -13,6 +13,8 @@ import tokenize
 import types
 import warnings
 
+from . import fstrings
+
 STMT_FIELDS = ("body", "orelse", "finalbody", "handlers", "cases")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 INNER_FSTRINGS = sys.version_info >= (3, 12)
@@ -40,7 +42,10 @@ class Source:
             raise Unreadable("%s: %s" % (type(err).__name__, err))
         self.newline = "\r\n" if b"\r\n" in data else "\n"
         self.starts = [0] + [m.end() for m in re.finditer(rb"\r\n|\r|\n", self.utf8)]
-        self.stmts = []
+        for node in () if INNER_FSTRINGS else list(ast.walk(self.tree)):
+            if isinstance(node, ast.JoinedStr):
+                node._placed = fstrings.place(self, node)
+        self.stmts, self.undefined = [], None
         self._link(self.tree, None, None, None, False)
 
     def _link(self, node, parent, func, cls, fstring):
@@ -55,6 +60,8 @@ class Source:
         fstring = fstring or isinstance(node, ast.JoinedStr)
         for field, value in ast.iter_fields(node):
             inside = field in STMT_FIELDS
+            if isinstance(node, ast.FormattedValue) and field == "value" and open_fields(parent):
+                fstring = False
             for child in value if isinstance(value, list) else (value,):
                 if isinstance(child, ast.AST):
                     self._link(child, node, inner_func if inside else func,
@@ -165,6 +172,11 @@ def shape(code):
             code.co_flags, code.co_argcount, code.co_kwonlyargcount)
 
 
+def open_fields(node):
+    """Whether the expressions inside an f-string have exact positions."""
+    return INNER_FSTRINGS or getattr(node, "_placed", False)
+
+
 def own_nodes(stmt):
     """The expression nodes of a statement without the statements inside it."""
     out = []
@@ -180,11 +192,26 @@ def own_nodes(stmt):
                     if hasattr(child, "lineno") or isinstance(child, (ast.comprehension, ast.keyword)):
                         out.append(child)
                     if isinstance(child, ast.JoinedStr) and not INNER_FSTRINGS:
-                        continue
-                    walk(child, False)
+                        walk_fields(child)
+                    else:
+                        walk(child, False)
+
+    def walk_fields(joined):
+        for value in joined.values if open_fields(joined) else ():
+            if isinstance(value, ast.FormattedValue):
+                out.append(value.value)
+                walk(value.value, False)
 
     walk(stmt, True)
     return out
+
+
+def annotations(stmt):
+    """The expression nodes of the annotations in a statement's own header."""
+    notes = [getattr(stmt, "annotation", None), getattr(stmt, "returns", None)]
+    if isinstance(stmt, FUNCTIONS):
+        notes += [a.annotation for a in ast.walk(stmt.args) if isinstance(a, ast.arg)]
+    return [n for note in notes if note is not None for n in ast.walk(note)]
 
 
 def header_end(stmt):

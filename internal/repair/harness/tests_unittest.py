@@ -102,7 +102,12 @@ def flatten(suite):
 
 
 def cheap_failures():
-    """A failure's text is never built here."""
+    """Leaves out the text of a difference, which costs far more than the test: that of two long lists grows with the square."""
+    import types
+    from unittest import case
+
+    case.difflib = types.SimpleNamespace(ndiff=lambda *_: [], unified_diff=lambda *_, **__: [])
+    case.pprint = types.SimpleNamespace(pformat=lambda *_, **__: "")
 
 
 def record_compares(values):

@@ -1,13 +1,14 @@
 """What the forked children do: trace the base, or judge one candidate."""
 import gc
 import importlib.machinery
+import itertools
 import os
 import signal
 import sys
 import time
 import types
 
-from . import procs, trace
+from . import behave, procs, trace
 
 PASSED = "passed"
 
@@ -44,69 +45,93 @@ def short_repr(value):
         return "<%s>" % type(err).__name__
 
 
-def trace_base(setup, fd):
-    """Runs all tests once on the base, traced, and sends what was seen."""
-    run = runner(setup["runner"])
-    tracer = trace.make(setup["root"], setup["paths"])
-    out = {"collect": {}, "tests": [], "errors": {}, "types": {}, "modules": [], "raised": []}
-    limit, slow = setup["test_seconds"], [0]
-    end = time.monotonic() + setup["trace_seconds"]
+class Watch:
+    """The timers of one traced test. A busy machine is no slow test: what has hardly run yet gets twice the
+    time. What no exception can end, a loop inside an extension, is killed by the second timer."""
 
-    def too_long(signum, frame):
+    def __init__(self, limit):
+        self.limit, self.slow = limit, 0
+        signal.signal(signal.SIGALRM, self.ring)
+
+    def start(self, seconds):
+        self.seconds, self.wall, self.cpu = seconds, time.monotonic(), time.process_time()
+        signal.setitimer(signal.ITIMER_PROF, seconds + 1.0)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+    def next_test(self, overran):
+        self.slow += overran
+        self.start(self.limit if self.slow < 2 else min(self.limit, .3))
+
+    def stop(self):
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+    def ring(self, signum, frame):
+        if time.process_time() - self.cpu < .5 * self.seconds and time.monotonic() - self.wall < 1.5 * self.seconds:
+            signal.setitimer(signal.ITIMER_REAL, self.seconds)
+            return
         signal.setitimer(signal.ITIMER_REAL, 1.0)
         raise TookTooLong()
 
+
+def trace_base(setup, fd, tracer):
+    """Runs all tests but the skipped ones once on the base, traced. Sends the order of the tests, one message
+    for each that ended, and at last what was seen over all: who reads knows what runs when nothing comes."""
+    run = runner(setup["runner"])
+    out = {"types": {}, "modules": []}
+    end = time.monotonic() + setup["trace_seconds"]
+    watch = Watch(setup["test_seconds"])
+
+    def collected(tests):
+        return {"collect": tracer.result(), "raised": tracer.raised,
+                "errors": {i: run.describe_failure(e, tracer) for i, e in tests.errors.items()} if tests else {}}
+
     def ready(tests):
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        out["collect"], out["raised"] = tracer.result(), tracer.raised
-        out["errors"] = {i: run.describe_failure(e, tracer) for i, e in tests.errors.items()}
-        out["ids"] = tests.ids
+        watch.stop()
         values = []
         run.record_compares(values)
         wanted = [i for f in setup["failing"] for i in tests.under(f)]
         order = wanted + [i for i in tests.ids if i not in set(wanted)]
+        order = [i for i in order if i not in setup["skip"]]
+        procs.send(fd, dict(collected(tests), order=order))
         tracer.begin()
 
         def seen(id_, outcome, took, err):
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            watch.stop()
+            overran = isinstance(err, TookTooLong)
             entry = {"id": id_, "outcome": outcome, "seconds": took, "lines": tracer.result()}
             if outcome != PASSED:
-                entry["failure"] = run.describe_failure(err, tracer)
-                entry["timeout"] = isinstance(err, TookTooLong)
-                entry["raised"] = tracer.raised
+                entry.update(failure=run.describe_failure(err, tracer), timeout=overran, raised=tracer.raised)
                 if values:
                     op, left, right = values[-1]
                     entry["compare"] = [str(op), plain(left), plain(right), short_repr(left), short_repr(right)]
-            out["tests"].append(entry)
+            procs.send(fd, {"test": entry})
             del values[:]
             tracer.begin()
-            slow[0] += isinstance(err, TookTooLong)
-            signal.setitimer(signal.ITIMER_REAL, limit if slow[0] < 2 else min(limit, .3))
+            watch.next_test(overran)
             return time.monotonic() < end
 
-        signal.setitimer(signal.ITIMER_REAL, limit)
+        watch.next_test(False)
         tests.run(order, seen)
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        watch.stop()
+        out["whole"] = True
 
     fresh_bytecode(setup)
-    signal.signal(signal.SIGALRM, too_long)
     before = set(sys.modules)
-    signal.setitimer(signal.ITIMER_REAL, max(limit, 10.0))
+    watch.start(max(setup["test_seconds"], 10.0))
     tracer.begin()
     tracer.start()
+    reason = None
     try:
         reason = run.session(setup["args"], ready)
     except TookTooLong:
         reason = "collecting the tests did not end"
     finally:
         tracer.stop()
-        signal.setitimer(signal.ITIMER_REAL, 0)
-    if "ids" not in out:
-        out["collect"], out["raised"] = tracer.result(), tracer.raised
-    out["reason"] = reason
-    out["types"] = tracer.types
-    out["modules"] = outside_modules(before, setup["root"])
-    out["last"] = True
+        watch.stop()
+    out.update(reason=reason, types=tracer.types, modules=outside_modules(before, setup["root"]), last=True)
+    if reason:
+        procs.send(fd, dict(collected(None), order=[]))
     procs.send(fd, out)
 
 
@@ -124,6 +149,12 @@ def outside_modules(before, root):
     return names
 
 
+def allow(cpu, wall):
+    """Sets the time of the next test: a loop ends at the first, a wait at the second; both kill."""
+    signal.setitimer(signal.ITIMER_PROF, cpu)
+    signal.setitimer(signal.ITIMER_REAL, wall)
+
+
 def judge(tests, job, say):
     """Runs the tests that must turn green, then those that must stay green; says one answer."""
     failing = []
@@ -133,27 +164,30 @@ def judge(tests, job, say):
             say({"verdict": "fail", "stage": "collect", "green": 0})
             return
         failing += [i for i in ids if i not in failing]
-    green, tolerant, limit = [], [job.get("all", False)], [job["cpu"]]
+    green, tolerant, limit = [], [job.get("all", False)], [(job["cpu"], job["wait"])]
 
     def strict(id_, outcome, took, err):
         if outcome == PASSED:
             green.append(id_)
-        signal.setitimer(signal.ITIMER_PROF, limit[0])
+        allow(*limit[0])
         return outcome == PASSED or tolerant[0]
 
-    signal.setitimer(signal.ITIMER_PROF, limit[0])
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    allow(*limit[0])
     tests.run(failing, strict)
+    allow(job["cpu"], 0)
     count = len(green)
     if count < len(failing) and not (tolerant[0] and green):
         say({"verdict": "fail", "stage": "failing", "green": count, "of": len(failing)})
         return
-    limit[0] = job["cpu_passing"]
-    signal.setitimer(signal.ITIMER_PROF, limit[0])
+    limit[0] = (job["cpu_passing"], job["wait_passing"])
+    allow(*limit[0])
     known = set(tests.ids)
     passing = [i for i in job["passing"] if i not in failing]
     tolerant[0] = False
     if all(i in known for i in passing):
         tests.run(passing, strict)
+    allow(job["cpu"], 0)
     if len(green) - count < len(passing):
         say({"verdict": "broke", "stage": "passing", "green": count})
     else:
@@ -185,9 +219,23 @@ def judge_cold(setup, job, fd):
     def say(answer):
         procs.send(fd, dict(answer, last=True))
 
-    reason = run.session(setup["args"], lambda tests: judge(tests, job, say))
+    def ready(tests):
+        if job["watch"]:
+            say(look(setup, tests, job, [f for f in gc.get_objects() if type(f) is types.FunctionType]))
+        else:
+            judge(tests, job, say)
+
+    reason = run.session(setup["args"], ready)
     if reason:
         say({"verdict": "fail", "stage": "session", "reason": reason, "green": 0})
+
+
+def look(setup, tests, job, live):
+    """Notes what the candidate that is in place does, see behave."""
+    allow(0, 0)
+    signal.setitimer(signal.ITIMER_PROF, job["wall"])
+    ids = [i for f in job["failing"] for i in tests.under(f)] + [i for i in job["passing"] if i in set(tests.ids)]
+    return {"verdict": "seen", "behaviour": behave.observe(tests, ids, setup["root"], setup["paths"], live)}
 
 
 def codes_by_path(code, prefix=()):
@@ -274,7 +322,7 @@ def serve_hot(setup, control, report):
                 nursery.kill_all()
                 os._exit(0)
             for job in inbox.feed(block):
-                nursery.spawn(lambda fd, job=job: judge_hot(swapper, tests, job, fd),
+                nursery.spawn(lambda fd, job=job: judge_hot(setup, swapper, tests, job, fd),
                               job["wall"], job, job["cpu"], setup["memory"])
 
     fresh_bytecode(setup)
@@ -295,7 +343,7 @@ def settle(child):
     return answers
 
 
-def judge_hot(swapper, tests, job, fd):
+def judge_hot(setup, swapper, tests, job, fd):
     """Probes the candidates of a batch one after another; a single one is judged to the end."""
     alone = len(job["batch"]) == 1
     for item in job["batch"]:
@@ -304,6 +352,8 @@ def judge_hot(swapper, tests, job, fd):
         signal.setitimer(signal.ITIMER_PROF, job["cpu"])
         if swapper.apply(rel, text) == 0:
             answers.append({"verdict": "cold"})
+        elif job["watch"]:
+            answers.append(look(setup, tests, job, itertools.chain(*swapper.live.values())))
         elif alone:
             judge(tests, job, answers.append)
         else:
