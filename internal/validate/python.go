@@ -51,6 +51,7 @@ type request struct {
 	ID  int    `json:"id"`
 	Old []byte `json:"old"`
 	New []byte `json:"new"`
+	*question
 }
 
 type report struct {
@@ -68,6 +69,7 @@ type report struct {
 	// Bare lists the lines of new statements that are mere words.
 	Bare    []int    `json:"bare"`
 	Watched []string `json:"watched"`
+	answers
 }
 
 // syntaxError is what the compiler said, with the text of its line.
@@ -94,6 +96,11 @@ type functionDiff struct {
 // Analyse judges after against old, which is nil for a new file. It returns
 // errPathological when the worker died of the file or ran out of time.
 func (p *python) Analyse(ctx context.Context, old, after []byte) (*report, error) {
+	return p.exchange(ctx, request{Old: old, New: after})
+}
+
+// exchange sends one request, which gets its number here.
+func (p *python) exchange(ctx context.Context, q request) (*report, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := ctx.Err(); err != nil {
@@ -105,7 +112,8 @@ func (p *python) Analyse(ctx context.Context, old, after []byte) (*report, error
 		return nil, err
 	}
 	p.next++
-	r, err := s.ask(ctx, p.cfg.Timeout, request{ID: p.next, Old: old, New: after})
+	q.ID = p.next
+	r, err := s.ask(ctx, p.cfg.Timeout, q)
 	if err != nil {
 		p.proc = nil
 		return nil, errors.Join(err, s.end(true))
@@ -128,7 +136,7 @@ func (p *python) session(ctx context.Context) (*session, error) {
 			return nil, err
 		}
 	}
-	argv := []string{p.cfg.Python, "-I", "-S", "-B", "-c", workerSource, strconv.FormatInt(p.cfg.MemoryBytes, 10)}
+	argv := []string{p.cfg.Python, "-I", "-S", "-B", "-c", answersSource + workerSource, strconv.FormatInt(p.cfg.MemoryBytes, 10)}
 	proc, err := p.cfg.start(context.WithoutCancel(ctx), argv)
 	if err != nil {
 		return nil, fmt.Errorf("validate: start %s: %w", p.cfg.Python, err)

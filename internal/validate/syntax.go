@@ -85,6 +85,7 @@ func (c *check) analysePython(ctx context.Context, f *file) {
 	default:
 		f.python = r
 		f.syntax.err, f.syntax.old = r.Error, r.OldError
+		c.hardCoded(ctx, f)
 	}
 }
 

@@ -459,6 +459,9 @@ class Cache:
 
 
 def judge(request, cache):
+    if "planted" in request:
+        tests = [base64.b64decode(t) for t in request["tests"]]
+        return {"ok": True, "hard_coded": hard_coded(request["planted"], tests)}
     old = None
     if request.get("old") is not None:
         old = cache.get(base64.b64decode(request["old"]))
@@ -481,6 +484,7 @@ def judge(request, cache):
 def compare_modules(old, new, changed):
     before = old.beyond(new) if old else []
     out = compare(Facts(before, imports(old.tree) if old else ()), Facts(changed, imports(new.tree)))
+    out["planted"] = planted(before, changed)
     if out["lost"] or out["lost_names"]:
         everything = Facts(new.tree.body)
         out["lost"] = [d for d in out["lost"] if d[0] not in everything.defs]
