@@ -2,6 +2,7 @@ package agents
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -57,7 +58,7 @@ func (d *debugger) askEngine(ctx context.Context, job bus.Job) (*run.DebugAnswer
 		return nil, err
 	}
 	ans := &run.DebugAnswer{}
-	err = d.stage.with(ctx, in.Base, in.Dir, func(dir string, _ rollback.Manifest) error {
+	err = d.stage.with(ctx, in.Base, in.Dir, func(dir string, m rollback.Manifest) error {
 		req := repair.Request{
 			Dir: dir, Targets: in.Targets, Protected: unnamed(guarded), TestArgs: plan.Args, Limit: in.Limit, Budget: max(budget, time.Second),
 		}
@@ -82,6 +83,10 @@ func (d *debugger) askEngine(ctx context.Context, job bus.Job) (*run.DebugAnswer
 		job.Log.Debug().Int("tried", report.Tried).Int("plausible", report.Plausible).Float64("rate", report.Rate()).Msg("engine")
 		ans.Reason = report.Reason
 		for i, f := range fixes {
+			if slices.Contains(in.Tried, hashOf(f, m)) {
+				ans.Reason = "its fixes were tried before"
+				continue
+			}
 			text, err := d.store.Put(ctx, patch.Diff(f.Path, f.Old, f.New))
 			if err != nil {
 				return err
@@ -113,6 +118,13 @@ func destroyed(ctx context.Context, err error) string {
 // tests by their name: it compares every source with every one of them.
 func unnamed(guarded protection) []string {
 	return slices.DeleteFunc(guarded.list(), func(p string) bool { return path.Ext(p) != ".py" || ProtectedName(p) })
+}
+
+// hashOf names a fix as the gates name the candidate that they make of it.
+func hashOf(f repair.Fix, m rollback.Manifest) string {
+	e, _ := m.Lookup(f.Path)
+	sum := func(b []byte) string { return fmt.Sprintf("%x", sha256.Sum256(b)) }
+	return run.HashChanges([]run.Change{{Path: f.Path, Op: run.OpModify, Mode: e.Mode, BaseMode: e.Mode, Base: sum(f.Old), New: sum(f.New)}})
 }
 
 // maxOthers is how many other fixes a note spells out.

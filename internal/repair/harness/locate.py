@@ -103,7 +103,7 @@ def rank(ctx, located):
                 if not located.at_import(path, stmt):
                     continue
                 susp = .3
-            price = 2.0 * (1.0 - susp) - bonus - located.named(stmt._func)
+            price = 2.0 * (1.0 - susp) - bonus - located.named(stmt if isinstance(stmt, FUNCTIONS) else stmt._func)
             out.append((price, susp, src, stmt))
     out.sort(key=lambda r: (r[0], r[2].path, r[3].lineno))
     return out

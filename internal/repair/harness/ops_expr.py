@@ -253,7 +253,8 @@ def numbers(site):
         bound = site.is_bound(node)
         options = []
         if isinstance(value, int):
-            base = 1.0 if not bound or site.starts_range(node) else .8
+            data = site.func is None and not isinstance(site.stmt, ast.Expr)
+            base = .8 if data or bound and not site.starts_range(node) else 1.0
             options += [(value + 1, base), (value - 1, base + .02)]
             options += [(value + 2, 1.9), (value - 2, 1.9), (value * 10, 1.7), (value * 2, 1.8), (value * 100, 2.0)]
             options += [(value // 10, 1.7)] if value % 10 == 0 else []

@@ -105,6 +105,9 @@ def attributes(site):
                     continue
                 cost = 1.2 + lookalike.get(other, .5)
                 yield cost, "attribute %s to %s" % (name, other), [at + (other,)]
+            missed = [m for m, what in members.items() if what == "read"] if isinstance(node.ctx, ast.Store) else []
+            for cost, other in close(name, missed, 2):
+                yield .3 + cost, "misspelt attribute %s to %s" % (name, other), [at + (other,)]
             for cost, other in close(name, set_here, 2):
                 if kind == "read":
                     yield .3 + cost, "misspelt attribute %s to %s" % (name, other), [at + (other,)]

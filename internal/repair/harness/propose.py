@@ -12,7 +12,7 @@ OPERATORS = (ops_expr.OPERATORS + ops_bounds.OPERATORS + ops_names.OPERATORS + i
 CHEAPEST = .1
 IDIOMS = [re.compile(p) for p in (
     r"range\(len\(\w+\)\)", r"range\(1, \w+ \+ 1\)", r"len\([\w.]+\) - 1\b", r"\w+\[-1\]", r"% 2 == 0", r"% 2 == 1", r"// 2\b",
-    r"\b(\w+) \+= 1\b", r"\[1:\]", r"\[:-1\]", r"\[::-1\]", r"(\w+) if \1\b", r"== 0:", r"\bis None\b", r"\bis not None\b",
+    r"\b(\w+) \+= 1\b", r"\[1:\]", r"\[:-1\]", r"\[:\w+\]", r"\[::-1\]", r"(\w+) if \1\b", r"== 0:", r"\bis None\b", r"\bis not None\b",
     r"return (True|False)$", r"(\w+)\.append\(", r"if not \w+:", r"\w+ = (?:0|\[\]|\{\}|''|\"\")$", r"range\(\w+ \+ 1, ", r"\* 100\b", r"sum\(\w+\) / len\(\w+\)")]
 ODD = [re.compile(p) for p in (
     r"--", r"- -", r"\+ -", r"\+ 0\b", r"- 0\b", r"\* 1\b", r"\+ 1 \+ 1", r"- 1 - 1", r"\+ 1 - 1", r"- 1 \+ 1", r"\b(\w+) ([<>=!]=?|[-/%]) \1\b(?!\s*[\[.(])",
