@@ -145,11 +145,11 @@ func note(fixes []repair.Fix, i int) string {
 	if more := len(others) - maxOthers; more > 0 {
 		list = append(list, fmt.Sprintf("%d more", more))
 	}
-	plural := "fixes pass"
+	count := fmt.Sprintf("%d other fixes pass the same tests but behave", len(others))
 	if len(others) == 1 {
-		plural = "fix passes"
+		count = "1 other fix passes the same tests but behaves"
 	}
-	return fmt.Sprintf("%s; %d other %s the same tests but behave differently near their inputs: %s", text, len(others), plural, strings.Join(list, ", "))
+	return fmt.Sprintf("%s; %s differently near their inputs: %s", text, count, strings.Join(list, ", "))
 }
 
 // testFiles lists the files of the tests that ran; unittest takes them as
