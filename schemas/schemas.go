@@ -16,6 +16,7 @@ var files embed.FS
 const (
 	Heal    = "heal.json"
 	Outcome = "outcome.json"
+	Policy  = "policy.json"
 )
 
 // OpenAPI names the description of the gateway; it is for Text alone.

@@ -24,6 +24,7 @@ type cli struct {
 	Replicas  int      `default:"1" env:"NEXUS_REPLICAS" help:"Replicas of the streams."`
 	State     string   `placeholder:"DIR" env:"NEXUS_STATE" help:"Folder for journals, patches and reports; default: $$XDG_STATE_HOME/nexus."`
 	Only      []string `placeholder:"NAME" help:"Run only these workers (comma-separated); default: all. See the list below."`
+	Policy    string   `placeholder:"FILE" env:"NEXUS_POLICY" help:"Rules file of the worker policy, see 'nexus policy'; default: the default rules."`
 	Conductor bool     `default:"true" negatable:"" help:"Run a conductor and the sweeper as well."`
 	Verbose   bool     `short:"v" help:"Log what goes on inside."`
 }
@@ -68,6 +69,9 @@ func (c *cli) run() (err error) {
 		return err
 	}
 	cfg.URL, cfg.Replicas, cfg.NoConductor = c.NATS, c.Replicas, !c.Conductor
+	if cfg.Policy, _, err = node.Policy(c.Policy, cfg.Rules.Roots...); err != nil {
+		return err
+	}
 	for _, name := range c.Only {
 		if !slices.Contains(agents.Names(), run.Worker(name)) {
 			return fmt.Errorf("no worker %q; known: %v", name, agents.Names())

@@ -29,6 +29,7 @@ type healCmd struct {
 	Deliver  string        `default:"apply" enum:"apply,patch" help:"apply writes the folder, patch writes a patch file."`
 	DryRun   bool          `help:"Find and prove a fix, write nothing."`
 	Report   bool          `help:"Write review_report.md into the folder."`
+	Policy   string        `placeholder:"FILE" env:"NEXUS_POLICY" help:"Rules file for what may be delivered without a person, see 'nexus policy'; default: the default rules."`
 	Timeout  time.Duration `placeholder:"D" help:"Time limit of the whole run, such as 90s or 20m; default 30m."`
 	MaxCalls *int          `placeholder:"N" help:"Most model calls; 0 allows none. Default: no limit."`
 	JSON     bool          `name:"json" help:"One JSON object per event; the last one is the result."`
@@ -80,6 +81,9 @@ func (c *healCmd) heal(e *env, view *view) error {
 	}
 	task, err := c.task(dir, cfg)
 	if err != nil {
+		return err
+	}
+	if cfg.Policy, task.Policy, err = node.Policy(c.Policy, dir); err != nil {
 		return err
 	}
 	h, err := node.NewHeal(cfg, task, view)

@@ -19,6 +19,7 @@ import (
 type cli struct {
 	Heal     healCmd     `cmd:"" help:"Make the failing tests of a folder pass, or leave the folder as it was."`
 	Validate validateCmd `cmd:"" help:"Put a model's answer, from standard input, through the gates; nothing is written."`
+	Policy   policyCmd   `cmd:"" help:"Print or check the rules for what may be delivered without a person."`
 	Up       upCmd       `cmd:"" help:"Run server, all workers and the HTTP gateway until Ctrl-C."`
 	Run      runCmd      `cmd:"" help:"Look at runs, or cancel one."`
 	Test     testCmd     `cmd:"" help:"Say what the tests of one folder prove about another one."`

@@ -16,11 +16,13 @@ import (
 
 	"nexuscore.dev/nexus/internal/agents"
 	"nexuscore.dev/nexus/internal/llm"
+	"nexuscore.dev/nexus/internal/node"
 	"nexuscore.dev/nexus/internal/patch"
 	"nexuscore.dev/nexus/internal/rollback"
 	"nexuscore.dev/nexus/internal/run"
 	"nexuscore.dev/nexus/internal/testrun"
 	"nexuscore.dev/nexus/internal/validate"
+	"nexuscore.dev/nexus/internal/validate/policy"
 )
 
 type validateCmd struct {
@@ -30,6 +32,7 @@ type validateCmd struct {
 	FinishReason string   `default:"stop" enum:"stop,length" help:"How the answer ended: stop, or length when it was cut off."`
 	Format       string   `default:"auto" enum:"auto,file,diff,search,patch,edits" help:"Format of the answer: ${enum}."`
 	Out          string   `placeholder:"DIR" help:"Write the accepted files there: a new or empty folder outside the base."`
+	Policy       string   `placeholder:"FILE" help:"Hold an accepted answer against this rules file as well, or 'default' for the default rules."`
 	JSON         bool     `name:"json" help:"Print the verdict as one JSON object."`
 }
 
@@ -43,6 +46,7 @@ Examples:
   nexus validate --base . < answer.txt
   nexus validate --base . --target src/cart.py --json < answer.txt
   nexus validate --base . --task "remove the function old_total" --out /tmp/accepted < answer.diff
+  nexus validate --base . --policy default < answer.txt           the rules that a run applies after its tests, too
   nexus validate --base . --finish-reason length < answer.txt     refused: it was cut off
 
 Exit status: 0 accepted, 2 rejected, 1 wrong usage or an error.`
@@ -131,6 +135,10 @@ func resolved(dir string) (string, error) {
 
 // judge puts the answer through the gates as the worker of a run does.
 func (c *validateCmd) judge(ctx context.Context, dir string, in validate.Input) (v validate.Verdict, err error) {
+	rules, err := c.rules(dir)
+	if err != nil {
+		return v, err
+	}
 	m, err := rollback.Scan(ctx, dir, rollback.Limits{})
 	if err != nil && !rollback.IsKind(err, rollback.KindEmpty) {
 		return v, err
@@ -148,7 +156,22 @@ func (c *validateCmd) judge(ctx context.Context, dir string, in validate.Input) 
 	}
 	defer func() { err = errors.Join(err, gates.Close()) }()
 	v = gates.Check(ctx, in)
-	return v, errors.Join(base.Err(), ctx.Err())
+	if v.Accepted && rules != nil {
+		err = rule(ctx, rules, m, base, &v)
+	}
+	return v, errors.Join(err, base.Err(), ctx.Err())
+}
+
+// rules are the ones to apply, nil for none.
+func (c *validateCmd) rules(dir string) (set *policy.Set, err error) {
+	switch c.Policy {
+	case "":
+		return nil, nil
+	case "default":
+		return policy.Default()
+	}
+	set, _, err = node.Policy(c.Policy, dir)
+	return set, err
 }
 
 // gates are those of a run in this folder. The interpreter is only looked for

@@ -7,45 +7,56 @@ import (
 	"nexuscore.dev/nexus/internal/bus"
 	"nexuscore.dev/nexus/internal/rollback"
 	"nexuscore.dev/nexus/internal/run"
+	policyrules "nexuscore.dev/nexus/internal/validate/policy"
 )
 
 // policy answers run.ReviewInput with run.ReviewAnswer: rules over the
 // difference, fail closed. It needs no model.
-type policy struct{ store rollback.Blobs }
-
-// The built-in rules, by version.
-const (
-	policyVersion = "builtin-1"
-	// maxFiles and maxBytes bound what may be delivered without a person.
-	maxFiles = 20
-	maxBytes = 1 << 20
-)
+type policy struct {
+	store rollback.Blobs
+	// set is what this process judges by; nil means the default rules.
+	set *policyrules.Set
+}
 
 func (p *policy) handle(ctx context.Context, job bus.Job) (run.Answer, error) {
 	in := job.Ask.Review
-	ans := &run.ReviewAnswer{Word: run.WordApprove, Candidate: in.Candidate.Hash, Rules: policyVersion}
+	ans := &run.ReviewAnswer{Word: run.WordApprove, Candidate: in.Candidate.Hash}
 	if in.Candidate.Tree != nil {
 		ans.Tree = in.Candidate.Tree.Hash
 	}
-	reasons, err := p.judge(ctx, in)
+	found, err := p.judge(ctx, in, ans)
 	if err := passing(ctx, err); err != nil {
 		return run.Answer{}, err
 	}
+	ans.Reasons, ans.Notes = say(policyrules.Blocking(found)), say(policyrules.Notes(found))
 	if err != nil {
-		reasons = append(reasons, err.Error())
+		ans.Reasons = append(ans.Reasons, err.Error())
 	}
-	if len(reasons) > 0 {
-		ans.Word, ans.Reasons = run.WordHuman, run.CutList(reasons, maxReasons, run.MaxText)
+	if len(ans.Reasons) > 0 {
+		ans.Word, ans.Reasons = run.WordHuman, run.CutList(ans.Reasons, maxReasons, run.MaxText)
 	}
 	return run.Answer{Review: ans}, nil
 }
 
-func (p *policy) judge(ctx context.Context, in *run.ReviewInput) ([]string, error) {
-	c := in.Candidate
-	if c.Tree == nil {
-		return []string{"the candidate has no tree"}, nil
+func say(found []policyrules.Finding) []string {
+	var out []string
+	for _, f := range found {
+		out = append(out, f.String())
 	}
-	origin, next, err := trees(ctx, p.store, in.Origin, *c.Tree)
+	return run.CutList(out, maxReasons, run.MaxText)
+}
+
+// judge records the rules in ans and holds the change against them.
+func (p *policy) judge(ctx context.Context, in *run.ReviewInput, ans *run.ReviewAnswer) ([]policyrules.Finding, error) {
+	set, err := policyrules.Of(p.set, in.Policy)
+	if err != nil {
+		return nil, fmt.Errorf("the rules of the task: %w", err)
+	}
+	ans.Rules = set.Version()
+	if in.Candidate.Tree == nil {
+		return nil, fmt.Errorf("the candidate has no tree")
+	}
+	origin, next, err := trees(ctx, p.store, in.Origin, *in.Candidate.Tree)
 	if err != nil {
 		return nil, err
 	}
@@ -53,29 +64,29 @@ func (p *policy) judge(ctx context.Context, in *run.ReviewInput) ([]string, erro
 	if err != nil {
 		return nil, err
 	}
-	var out []string
-	if path := guarded.touched(origin, c.Changes); path != "" {
-		out = append(out, path+" is a test or the configuration of the runner")
+	if path := guarded.touched(origin, in.Candidate.Changes); path != "" {
+		return nil, fmt.Errorf("%s is a test or the configuration of the runner", path)
 	}
-	if len(c.Changes) > maxFiles {
-		out = append(out, fmt.Sprintf("%d files change, at most %d may without a person", len(c.Changes), maxFiles))
-	}
-	size := int64(0)
-	for _, ch := range c.Changes {
-		was, had := origin.Lookup(ch.Path)
-		is, has := next.Lookup(ch.Path)
-		size += is.Size
-		switch {
-		case had && !has:
-			out = append(out, ch.Path+" is deleted")
-		case had && was.Mode != is.Mode:
-			out = append(out, fmt.Sprintf("%s changes its mode from %o to %o", ch.Path, was.Mode, is.Mode))
-		case !had && is.Mode&0o111 != 0:
-			out = append(out, ch.Path+" is a new executable file")
+	var changes []policyrules.Change
+	for _, ch := range in.Candidate.Changes {
+		c := policyrules.Change{Path: ch.Path}
+		if c.Old, c.OldMode, err = p.side(ctx, origin, ch.Path); err != nil {
+			return nil, err
 		}
+		if c.New, c.NewMode, err = p.side(ctx, next, ch.Path); err != nil {
+			return nil, err
+		}
+		changes = append(changes, c)
 	}
-	if size > maxBytes {
-		out = append(out, fmt.Sprintf("the changed files have %d bytes, at most %d may without a person", size, maxBytes))
+	return set.Judge(ctx, changes)
+}
+
+// side is a file of a tree with its mode, nil when there is none.
+func (p *policy) side(ctx context.Context, m rollback.Manifest, path string) ([]byte, uint32, error) {
+	data, ok, err := content(ctx, p.store, m, path)
+	if err != nil || !ok {
+		return nil, 0, err
 	}
-	return out, nil
+	e, _ := m.Lookup(path)
+	return append([]byte{}, data...), e.Mode, nil
 }

@@ -12,6 +12,7 @@ import (
 	"nexuscore.dev/nexus/internal/bus"
 	"nexuscore.dev/nexus/internal/rollback"
 	"nexuscore.dev/nexus/internal/run"
+	policyrules "nexuscore.dev/nexus/internal/validate/policy"
 )
 
 // Config is what the workers of a process have in common.
@@ -25,6 +26,9 @@ type Config struct {
 	Claims rollback.Claims
 	// Temp is where staged trees are made.
 	Temp string
+	// Policy is what this process judges changes by; nil means the default
+	// rules.
+	Policy *policyrules.Set
 	// Model answers the source "model"; nil when none is configured.
 	Model *Model
 	Log   zerolog.Logger
@@ -73,7 +77,7 @@ func New(name run.Worker, cfg Config, store rollback.Blobs) (bus.Worker, error) 
 	case run.Guardian:
 		w.Handle = (&guardian{store: store}).handle
 	case run.Policy:
-		w.Handle = (&policy{store: store}).handle
+		w.Handle = (&policy{store: store, set: cfg.Policy}).handle
 	case run.Deliver:
 		d := &deliverer{store: store, projects: project, patches: filepath.Join(cfg.State, "patches")}
 		w.Home, w.Handle, w.Cap = cfg.Home, d.handle, writerCap

@@ -101,7 +101,10 @@ func (h *Heal) once(ctx, starting context.Context, id string, prev *rollback.Cla
 	if h.node, err = Open(starting, h.cfg); err != nil {
 		return sum, h.unstarted(starting, id, prev, err)
 	}
-	h.owner, _ = h.node.Attached()
+	var attached bool
+	if h.owner, attached = h.node.Attached(); attached && h.task.Policy != "" {
+		h.show.Note(fmt.Sprintf("process %d judges by its own rules; those of --policy are added to them", h.owner))
+	}
 	defer func() {
 		if errClose := h.node.Close(); errClose != nil && err == nil {
 			h.show.Warn(errClose)

@@ -16,6 +16,7 @@ import (
 	"nexuscore.dev/nexus/internal/rollback"
 	"nexuscore.dev/nexus/internal/run"
 	"nexuscore.dev/nexus/internal/sandbox"
+	"nexuscore.dev/nexus/internal/validate/policy"
 	"nexuscore.dev/nexus/internal/wire"
 )
 
@@ -37,6 +38,8 @@ type Config struct {
 	// NoConductor leaves the decisions to other processes.
 	NoConductor bool
 	Model       *agents.Model
+	// Policy is what the worker policy judges by; nil means the default rules.
+	Policy *policy.Set
 	// Driver is this process where it waits for a run; it becomes the driver
 	// of the run that Start adopts.
 	Driver *run.Driver
@@ -232,7 +235,7 @@ func (n *Node) workers(ctx context.Context) ([]bus.Worker, error) {
 	if names == nil {
 		names = agents.Names()
 	}
-	cfg := agents.Config{Home: n.cfg.Rules.Home, State: n.cfg.State, Temp: n.cfg.temp(), Claims: n.cfg.Claims, Model: n.cfg.Model, Log: n.cfg.Log}
+	cfg := agents.Config{Home: n.cfg.Rules.Home, State: n.cfg.State, Temp: n.cfg.temp(), Claims: n.cfg.Claims, Model: n.cfg.Model, Policy: n.cfg.Policy, Log: n.cfg.Log}
 	var out []bus.Worker
 	for _, name := range names {
 		link, err := n.link(ctx, name)

@@ -11,6 +11,7 @@ import (
 	"nexuscore.dev/nexus/internal/patch"
 	"nexuscore.dev/nexus/internal/rollback"
 	"nexuscore.dev/nexus/internal/run"
+	"nexuscore.dev/nexus/internal/validate/policy"
 	"nexuscore.dev/nexus/internal/wire"
 )
 
@@ -39,7 +40,7 @@ const tenantLocal = "local"
 func (r Rules) Admit(tenant string, h wire.Heal) (run.Task, error) {
 	t := run.Task{
 		Tenant: tenant, Dir: filepath.Clean(h.Dir), Home: h.Home, Test: h.Test, Targets: h.Targets,
-		Sources: r.Sources, InPlace: h.InPlace, Deliver: run.DeliverMode(h.Deliver), Report: h.Report,
+		Sources: r.Sources, InPlace: h.InPlace, Deliver: run.DeliverMode(h.Deliver), Report: h.Report, Policy: h.Policy,
 		Limits: h.Limits.Over(r.Limits), Child: h.Child, Driver: h.Driver,
 	}
 	if t.Home == "" {
@@ -64,6 +65,11 @@ func (r Rules) Admit(tenant string, h wire.Heal) (run.Task, error) {
 	}
 	if err := r.allowed(t.Dir); err != nil {
 		return t, err
+	}
+	if t.Policy != "" {
+		if _, err := policy.Parse([]byte(t.Policy)); err != nil {
+			return t, err
+		}
 	}
 	if err := t.Validate(); err != nil {
 		return t, err

@@ -231,7 +231,7 @@ func review(s State) []Command {
 	}
 	in := &ReviewInput{
 		Origin: *s.Origin, Candidate: *c, Verdict: *v, Baseline: *s.Baseline,
-		Targets: s.Task.Targets, Protected: s.Protected,
+		Targets: s.Task.Targets, Protected: s.Protected, Policy: s.Task.Policy,
 	}
 	switch {
 	case s.Review == nil:

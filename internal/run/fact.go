@@ -221,6 +221,8 @@ type ReviewInput struct {
 	Baseline  Verdict   `json:"baseline"`
 	Targets   []string  `json:"targets,omitempty"`
 	Protected *Ref      `json:"protected,omitempty"`
+	// Policy is the task's own rules file.
+	Policy string `json:"policy,omitempty"`
 }
 
 // ReviewWord is a reviewer's decision.
@@ -240,6 +242,8 @@ type ReviewAnswer struct {
 	Candidate string   `json:"candidate"`
 	Tree      string   `json:"tree"`
 	Reasons   []string `json:"reasons,omitempty"`
+	// Notes say what was found and stands in no way.
+	Notes []string `json:"notes,omitempty"`
 	// Rules is the version of the rules that judged.
 	Rules string `json:"rules,omitempty"`
 }

@@ -55,7 +55,10 @@ type Task struct {
 	InPlace bool        `json:"in_place,omitempty"`
 	Deliver DeliverMode `json:"deliver"`
 	// Report asks for review_report.md inside the project.
-	Report bool   `json:"report,omitempty"`
+	Report bool `json:"report,omitempty"`
+	// Policy is the text of a rules file. It adds to the rules of the process
+	// that judges, and never loosens them.
+	Policy string `json:"policy,omitempty"`
 	Limits Limits `json:"limits"`
 	// Child is set when a person's decision on another run opened this one.
 	Child *Child `json:"child,omitempty"`

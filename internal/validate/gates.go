@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 
 	"nexuscore.dev/nexus/internal/patch"
 	"nexuscore.dev/nexus/internal/run"
@@ -186,8 +187,21 @@ func sum(b []byte) string {
 
 func (c *check) rejected(r *refusal) Verdict {
 	v := c.verdict()
-	v.Gate, v.Reason, v.Feedback, v.Status = r.gate, r.reason, r.feedback, statusOf(r)
+	v.Refuse(r.gate, r.reason, r.feedback)
 	return v
+}
+
+// maxFeedback bounds in bytes what a refusal says; it quotes files and
+// interpreters.
+const maxFeedback = 4 << 10
+
+// Refuse turns v into a rejection by a gate.
+func (v *Verdict) Refuse(gate, reason, feedback string) {
+	if len(feedback) > maxFeedback {
+		feedback = feedback[:maxFeedback] + "…"
+	}
+	v.Accepted, v.Gate, v.Reason = false, gate, reason
+	v.Feedback, v.Status = strings.ToValidUTF8(feedback, "\ufffd"), statusOf(gate, reason)
 }
 
 func (c *check) accepted() Verdict {
@@ -205,11 +219,11 @@ func (c *check) verdict() Verdict {
 }
 
 // statusOf maps a refusal to the one status of the attempt.
-func statusOf(r *refusal) run.AttemptStatus {
+func statusOf(gate, reason string) run.AttemptStatus {
 	switch {
-	case r.gate == GateDecode && r.reason == patch.ReasonNoCode:
+	case gate == GateDecode && reason == patch.ReasonNoCode:
 		return run.StatusNoFixedCode
-	case r.gate == GateProse || r.gate == GateSyntax:
+	case gate == GateProse || gate == GateSyntax:
 		return run.StatusASTFail
 	}
 	return run.StatusGateFail

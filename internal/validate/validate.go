@@ -31,6 +31,8 @@ const (
 	GateStructure   = "structure"
 	GateSecrets     = "secrets"
 	GateTamper      = "tamper"
+	// GatePolicy is no gate of Check: rules judge what the tests have proved.
+	GatePolicy = "policy"
 )
 
 // Base is read access to the tree that a candidate is placed on.

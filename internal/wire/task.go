@@ -29,6 +29,7 @@ type Heal struct {
 	Deliver string      `json:"deliver,omitempty"`
 	InPlace bool        `json:"in_place,omitempty"`
 	Report  bool        `json:"report,omitempty"`
+	Policy  string      `json:"policy,omitempty"`
 	Limits  *HealLimits `json:"limits,omitempty"`
 	Child   *run.Child  `json:"child,omitempty"`
 	Driver  *run.Driver `json:"driver,omitempty"`
