@@ -78,9 +78,17 @@ def first_line(node):
     return min([node.lineno] + [d.lineno for d in getattr(node, "decorator_list", ())])
 
 
+class Group:
+    """A run of statements with the exact lines it stands on."""
+
+    def __init__(self, nodes, start, last, lines):
+        self.nodes, self.start, self.last = nodes, start, last
+        self.text = b"\n".join(lines[start - 1:last])
+
+
 def group(body, lines):
-    """Pairs each run of statements with the exact lines it stands on. Without
-    end positions (before Python 3.8) the whole body is one run."""
+    """Cuts statements into runs that share no line. Without end positions
+    (before Python 3.8) the whole body is one run."""
     groups = []
     start, last, nodes = 0, 0, []
     for node in body:
@@ -91,23 +99,40 @@ def group(body, lines):
             last = max(last, end or first)
             continue
         if nodes:
-            groups.append((b"\n".join(lines[start - 1:last]), nodes))
+            groups.append(Group(nodes, start, last, lines))
         start, last, nodes = first, end or first, [node]
     if nodes:
         last = last if getattr(nodes[-1], "end_lineno", None) else len(lines)
-        groups.append((b"\n".join(lines[start - 1:last]), nodes))
+        groups.append(Group(nodes, start, last, lines))
     return groups
+
+
+def same_ends(a, b):
+    """Counts the lines that two sources share at their beginning and end."""
+    most = min(len(a), len(b))
+    front = 0
+    while front < most and a[front] == b[front]:
+        front += 1
+    back = 0
+    while back < most - front and a[-1 - back] == b[-1 - back]:
+        back += 1
+    return front, back
 
 
 class Module:
     """One parsed source: its top-level statements, grouped by whole lines."""
 
-    def __init__(self, source):
+    def __init__(self, source, base=None):
         self.lines = cut(source)
         self.tree = None
         self.error = None
         self.groups = []
         self.future = False
+        # Statements keep their meaning whatever stands round them, but for
+        # the declared encoding.
+        self.plain = not source.startswith(b"\xef\xbb\xbf") and b"coding" not in b"".join(self.lines[:2])
+        if base is not None and self.grow(base):
+            return
         try:
             self.tree = ast.parse(source, "<candidate>")
         except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as error:
@@ -116,17 +141,42 @@ class Module:
         self.groups = group(self.tree.body, self.lines)
         self.future = any(isinstance(n, ast.ImportFrom) and n.module == "__future__" for n in self.tree.body)
 
+    def grow(self, base):
+        """Parses only the statements between those that the base begins and
+        ends with as well. Says no where that is not surely the same as parsing
+        everything: then everything is parsed, and errors are found there."""
+        if base.error or base.future or not (self.plain and base.plain) or sys.version_info < (3, 8):
+            return False
+        front, back = same_ends(base.lines, self.lines)
+        head = [g for g in base.groups if g.last <= front]
+        tail = [g for g in base.groups if g.start > len(base.lines) - back]
+        start = head[-1].last if head else 0
+        end = len(self.lines) - (len(base.lines) - tail[0].start + 1) if tail else len(self.lines)
+        middle = self.lines[start:end]
+        if any(ends and ends[-1].endswith(b"\\") for ends in (self.lines[:start], middle)):
+            return False
+        try:
+            part = ast.parse(b"\n" * start + b"\n".join(middle) + (b"\n" if tail else b""), "<candidate>")
+        except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError):
+            return False
+        if any(isinstance(n, ast.ImportFrom) and n.module == "__future__" for n in part.body):
+            return False
+        self.groups = head + group(part.body, self.lines) + tail
+        self.tree = ast.Module(body=[n for g in self.groups for n in g.nodes], type_ignores=[])
+        return True
+
     def beyond(self, other):
         """The statements that the other module does not have as well. A class
         that both have keeps only the members that differ."""
         if other is None or self.future or other.future:
             return list(self.tree.body)
-        known = {text for text, _ in other.groups}
+        known = {g.text for g in other.groups}
         classes = {n.name: n for n in other.tree.body if isinstance(n, ast.ClassDef)}
         out = []
-        for text, nodes in self.groups:
-            if text in known:
+        for run in self.groups:
+            if run.text in known:
                 continue
+            nodes = run.nodes
             twin = classes.get(getattr(nodes[0], "name", None))
             if len(nodes) == 1 and isinstance(nodes[0], ast.ClassDef) and twin is not None:
                 nodes = [self.members_beyond(nodes[0], twin, other)]
@@ -134,8 +184,8 @@ class Module:
         return out
 
     def members_beyond(self, node, twin, other):
-        known = {text for text, _ in group(twin.body, other.lines)}
-        body = [n for text, nodes in group(node.body, self.lines) if text not in known for n in nodes]
+        known = {g.text for g in group(twin.body, other.lines)}
+        body = [n for g in group(node.body, self.lines) if g.text not in known for n in g.nodes]
         fields = {name: getattr(node, name, None) for name in node._fields}
         fields["body"] = body or [ast.copy_location(ast.Pass(), node)]
         return ast.copy_location(ast.ClassDef(**fields), node)
@@ -465,7 +515,7 @@ def judge(request, cache):
     old = None
     if request.get("old") is not None:
         old = cache.get(base64.b64decode(request["old"]))
-    new = Module(base64.b64decode(request["new"]))
+    new = Module(base64.b64decode(request["new"]), old)
     answer = {"old_error": old.error if old else None}
     if new.tree is not None:
         # What the base has and compiles needs no second look.
