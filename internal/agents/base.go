@@ -55,18 +55,20 @@ func (b *Base) Mode(path string) uint32 {
 	return e.Mode
 }
 
-// Barred implements validate.Base.
-func (b *Base) Barred(path string) string {
-	e, ok := b.m.Lookup(path)
-	switch {
-	case ok && e.Type == rollback.TypeLink:
-		return "a symbolic link to " + e.Target
-	case ok && e.Type == rollback.TypeDir:
-		return "a folder"
-	case slices.Contains(b.m.HardLinked, path):
-		return "a file with several names"
-	case slices.Contains(b.m.Special, path):
-		return "a FIFO, socket or device"
+// Resolve implements validate.Base.
+func (b *Base) Resolve(path string) (string, error) {
+	real, err := b.m.Resolve(path)
+	if err != nil {
+		return "", err
 	}
-	return ""
+	e, ok := b.m.Lookup(real)
+	switch {
+	case ok && e.Type == rollback.TypeDir:
+		return real, nil // no content of its own: whoever reads it finds nothing
+	case slices.Contains(b.m.HardLinked, real):
+		return "", errors.New("it is a file with several names")
+	case slices.Contains(b.m.Special, real):
+		return "", errors.New("it is a FIFO, socket or device")
+	}
+	return real, nil
 }

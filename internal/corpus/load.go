@@ -191,11 +191,11 @@ func (t *tree) Paths() []string { return t.paths }
 // Mode implements validate.Base.
 func (t *tree) Mode(p string) uint32 { return t.modes[p] }
 
-// Barred implements validate.Base: what is in the folder but no file of it.
-func (t *tree) Barred(p string) string {
+// Resolve implements validate.Base: only regular files may be written.
+func (t *tree) Resolve(p string) (string, error) {
 	info, err := os.Lstat(filepath.Join(t.dir, filepath.FromSlash(p)))
-	if err != nil || info.Mode().IsRegular() {
-		return ""
+	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return "", errors.New("it is no regular file")
 	}
-	return "no regular file"
+	return p, nil
 }

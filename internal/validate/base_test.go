@@ -3,10 +3,13 @@ package validate_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"os"
 	"sort"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -40,11 +43,16 @@ func (t tree) Paths() []string {
 
 func (t tree) Mode(string) uint32 { return 0o644 }
 
-func (t tree) Barred(path string) string {
-	if path == "link.md" {
-		return "a symbolic link"
+// Resolve takes a content that begins with an arrow for a link.
+func (t tree) Resolve(path string) (string, error) {
+	target, ok := strings.CutPrefix(t[path], "-> ")
+	switch {
+	case !ok:
+		return path, nil
+	case strings.HasPrefix(target, "/"):
+		return "", errors.New("a link leaves the project")
 	}
-	return ""
+	return target, nil
 }
 
 // after applies an accepted verdict.
@@ -87,6 +95,8 @@ type bugCase struct {
 	Input    struct {
 		Files       map[string]string `json:"files"`
 		FilesHex    map[string]string `json:"files_hex"`
+		Links       map[string]string `json:"links"`
+		EditPath    string            `json:"edit_path"`
 		Target      string            `json:"target"`
 		PlanTargets []string          `json:"plan_targets"`
 		Task        string            `json:"task"`
@@ -129,6 +139,9 @@ func (c bugCase) tree(t *testing.T) tree {
 	for k, v := range c.Input.Files {
 		out[k] = v
 	}
+	for k, v := range c.Input.Links {
+		out[k] = "-> " + v
+	}
 	for k, v := range c.Input.FilesHex {
 		b, err := hex.DecodeString(v)
 		require.NoError(t, err)
@@ -162,7 +175,7 @@ func (c bugCase) answers(t *testing.T, base tree) []string {
 	if len(c.Input.Edit) > 0 {
 		var edit map[string]string
 		require.NoError(t, json.Unmarshal(c.Input.Edit, &edit))
-		edit["path"] = base.Paths()[0]
+		edit["path"] = cmp.Or(c.Input.EditPath, base.Paths()[0])
 		b, err := json.Marshal(map[string]any{"edits": []any{edit}})
 		require.NoError(t, err)
 		return []string{string(b)}

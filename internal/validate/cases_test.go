@@ -1,10 +1,13 @@
 package validate_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"nexuscore.dev/nexus/internal/llm"
 	"nexuscore.dev/nexus/internal/run"
 	"nexuscore.dev/nexus/internal/validate"
 )
@@ -13,7 +16,7 @@ import (
 var kinds = map[string]bool{
 	"prose": true, "extract": true, "truncation": true, "elision": true, "elision-false-positive": true,
 	"symbol-loss": true, "syntax-gate": true, "diff": true, "diff-path": true, "match": true, "bytes": true,
-	"apply-literal": true, "no-op": true, "parse": true, "tamper": true, "secrets": true,
+	"apply-literal": true, "no-op": true, "parse": true, "tamper": true, "secrets": true, "junk": true,
 }
 
 // wanted is what one case must end in: gates that may refuse it, or files.
@@ -22,6 +25,8 @@ type wanted struct {
 	status []run.AttemptStatus
 	files  tree
 	skip   string
+	// by is the test of a case that is described in words.
+	by func(t *testing.T, v *validate.Validator)
 	// answer replaces the case's text where it is only described in words.
 	answer string
 }
@@ -57,11 +62,11 @@ var want = map[string]wanted{
 	"A043": accepts("g.py", "def g(x):\n    # guard\n    if x:\n\n        return 2\n    return 0\n"),
 	"A044": rejects("place"), "A053": rejects("place"),
 	"A047": accepts("n.txt", "ONE\ntwo\nthree"), "A048": accepts("n.txt", "k: 1\nv: 3"),
-	"A050": {skip: "described in words; TestSecondCandidateStartsFromTheBase has it"},
+	"A050": {by: secondCandidateStartsFromTheBase},
 	"A054": rejects("paths"), "A056": rejects("paths", "decode"),
 	"A060": accepts("foo.py", "def foo():\n    x = 100\n    y = 2\n    return x + y\n"),
 	"A062": rejects("place"), "A064": rejects("place"), "A066": rejects("place"), "A079": rejects("decode", "place"),
-	"A065": {skip: "described in words; TestCaseA065 in patch has it"},
+	"A065": {by: repeatedEditsAddNoLines},
 	"A067": accepts("Makefile", "all:\n\techo ONE\n\techo two\n"),
 	"A069": accepts("w.bat", "foo\r\nBAR\r\nbaz\r\n"),
 	"A071": accepts("x.txt", "a\r\nb\nc\rd\r\nE\n"),
@@ -73,7 +78,12 @@ var want = map[string]wanted{
 	"A125": rejects("tamper"), "A126": rejects("tamper"),
 	"A128": {gates: []string{"tamper"}, answer: fenced("conftest.py", "import pytest\n\n\n@pytest.hookimpl(hookwrapper=True)\ndef pytest_runtest_makereport(item, call):\n    r = yield\n    r.get_result().outcome = \"passed\"\n")},
 	"A143": {gates: []string{"tamper", "structure"}, answer: "*** Begin Patch\n*** Delete File: tests/test_mul.py\n*** Update File: calc.py\n@@\n-    return a - b\n+    return a + b\n*** End Patch\n"},
-	"A149": {skip: "needs the redaction of prompts and events"},
+	"A080": accepts("real.md", "there\n"),
+	"A099": {gates: []string{"paths"}, answer: "*** Begin Patch\n*** Update File: calc.py\n@@\n-    return a - b\n+    return a + b\n" +
+		"*** Add File: reproduce_bug.py\n+import calc\n*** Add File: calc.py.orig\n+x\n*** Add File: .pytest_cache/README.md\n+x\n*** End Patch\n"},
+	"A130": rejects("structure"),
+	"A136": rejects("syntax"),
+	"A149": {by: masksAreNotCode},
 	"A151": {skip: "needs the sandbox"},
 }
 
@@ -83,7 +93,7 @@ func TestCases(t *testing.T) {
 	v := newValidator(t, validate.Config{})
 	seen := 0
 	for _, c := range loadCases(t) {
-		if !kinds[c.Kind] {
+		if _, ok := want[c.ID]; !ok && !kinds[c.Kind] {
 			continue
 		}
 		seen++
@@ -92,6 +102,10 @@ func TestCases(t *testing.T) {
 			require.True(t, ok, "%s has no expectation: %s", c.ID, c.Expected)
 			if w.skip != "" {
 				t.Skip(w.skip)
+			}
+			if w.by != nil {
+				w.by(t, v)
+				return
 			}
 			requireCase(t, v, c, w)
 		})
@@ -102,6 +116,9 @@ func TestCases(t *testing.T) {
 func requireCase(t *testing.T, v *validate.Validator, c bugCase, w wanted) {
 	t.Helper()
 	base := c.tree(t)
+	if len(base) == 0 {
+		base["calc.py"] = calc
+	}
 	texts := c.answers(t, base)
 	if w.answer != "" {
 		texts = []string{w.answer}
@@ -127,4 +144,33 @@ func requireCase(t *testing.T, v *validate.Validator, c bugCase, w wanted) {
 		require.Len(t, got.Candidate.Changes, len(w.files))
 		require.NotEmpty(t, got.Candidate.Hash)
 	}
+}
+
+// repeatedEditsAddNoLines: each of several edits of one line replaces it.
+func repeatedEditsAddNoLines(t *testing.T, v *validate.Validator) {
+	t.Helper()
+	base := tree{"e.py": "try:\n    return_value = 1\nexcept ValueError:\n    pass\n"}
+	for n := 1; n < 4; n++ {
+		answer := replace(t, "e.py", fmt.Sprint("return_value = ", n), fmt.Sprint("return_value = ", n+1))
+		got := v.Check(t.Context(), validate.Input{Answer: []byte(answer), Finish: "stop", Base: base})
+		require.True(t, got.Accepted, got.Feedback)
+		base = base.after(got)
+	}
+	require.Equal(t, "try:\n    return_value = 4\nexcept ValueError:\n    pass\n", base["e.py"])
+}
+
+// masksAreNotCode: what a model was shown instead of a secret never becomes
+// code, and the secret that is there stays.
+func masksAreNotCode(t *testing.T, v *validate.Validator) {
+	t.Helper()
+	secret := "KEY = '" + "AK" + "IA" + strings.Repeat("Z", 16) + "'\n"
+	shown := llm.Redact(secret)
+	require.NotEqual(t, secret, shown)
+	base := tree{"calc.py": secret + calc}
+	in := validate.Input{Answer: []byte(whole(shown + fixed)), Finish: "stop", Base: base, Targets: []string{"calc.py"}}
+	require.Equal(t, "masked", v.Check(t.Context(), in).Reason)
+	in.Answer = []byte(replace(t, "calc.py", "a - b", "a + b"))
+	got := v.Check(t.Context(), in)
+	require.True(t, got.Accepted, got.Feedback)
+	require.Equal(t, secret+fixed, base.after(got)["calc.py"])
 }

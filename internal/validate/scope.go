@@ -12,27 +12,57 @@ import (
 )
 
 // scope admits declared targets only, and without any every file that is not
-// protected, is no rubbish, and is what it seems to be.
+// protected, is no rubbish, and is what it seems to be. From here on a path is
+// that of the real file: an edit of a link is one of the file it leads to.
 func (c *check) scope() *refusal {
-	for _, f := range c.draft.Files {
-		for _, p := range []string{f.Path, f.MoveTo} {
-			if p == "" {
+	names := map[string]string{}
+	for i := range c.draft.Files {
+		f := &c.draft.Files[i]
+		for _, p := range []*string{&f.Path, &f.MoveTo} {
+			if *p == "" {
 				continue
 			}
-			if r := c.admit(p); r != nil {
+			real, r := c.real(*p, f.Op == patch.OpDelete || f.MoveTo != "")
+			if r != nil {
 				return r
 			}
+			if other := names[real]; other != "" && other != *p {
+				return refuse(GatePaths, "alias", "%s and %s are the same file; edit it under one name", other, *p)
+			}
+			names[real] = *p
+			if r := c.admit(real); r != nil {
+				return r
+			}
+			*p = real
 		}
 	}
 	return nil
 }
 
+// real is the path that a change of p writes. A link itself is neither removed
+// nor moved.
+func (c *check) real(p string, moves bool) (string, *refusal) {
+	if err := patch.CheckPath(p); err != nil {
+		return "", fromPatch(err)
+	}
+	real, err := c.in.Base.Resolve(p)
+	switch {
+	case err != nil:
+		return "", refuse(GatePaths, "barred", "%s may not be written: %v", p, err)
+	case slices.ContainsFunc(c.in.Base.Paths(), func(q string) bool { return below(real, q) }):
+		return "", refuse(GatePaths, "barred", "%s is a folder and may not be written", p)
+	case real == p:
+		return p, nil
+	case moves:
+		return "", refuse(GatePaths, "barred", "%s is a link to %s and stays; change the file itself", p, real)
+	}
+	c.tolerances = append(c.tolerances, p+" is a link: the change is one of "+real)
+	return real, nil
+}
+
 func (c *check) admit(p string) *refusal {
 	if err := patch.CheckPath(p); err != nil {
 		return fromPatch(err)
-	}
-	if kind := c.in.Base.Barred(p); kind != "" {
-		return refuse(GatePaths, "barred", "%s is %s and may not be written", p, kind)
 	}
 	if len(c.in.Targets) > 0 && !slices.Contains(c.targets, p) {
 		if why, ok := c.protected(p); ok {
@@ -66,6 +96,9 @@ func (c *check) declare() {
 	clean := make([]string, 0, len(c.in.Targets))
 	for _, t := range c.in.Targets {
 		t = path.Clean(t)
+		if real, err := c.in.Base.Resolve(t); err == nil {
+			t = real
+		}
 		clean = append(clean, t)
 		n := len(c.targets)
 		for _, p := range c.in.Base.Paths() {

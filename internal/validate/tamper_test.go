@@ -87,21 +87,29 @@ func TestTampering(t *testing.T) {
 func TestTargets(t *testing.T) {
 	t.Parallel()
 	v := newValidator(t, validate.Config{})
-	base := tree{"src/a.py": calc, "src/b.py": "B = 1\n", "src/tests/test_a.py": "import a\n", "c.py": "C = 1\n", "link.md": "x\n"}
+	base := tree{"src/a.py": calc, "src/b.py": "B = 1\n", "src/tests/test_a.py": "import a\n", "c.py": "C = 1\n",
+		"link.py": "-> src/a.py", "test_link.py": "-> src/a.py", "to_test.py": "-> src/tests/test_a.py", "out.py": "-> /etc/x"}
 	for name, c := range map[string]struct{ answer, target, reason string }{
-		"file in the folder":    {replace(t, "src/a.py", "a - b", "a + b"), "src", ""},
-		"slash at the end":      {replace(t, "src/a.py", "a - b", "a + b"), "src/", ""},
-		"dot before":            {replace(t, "src/a.py", "a - b", "a + b"), "./src/a.py", ""},
-		"everything":            {replace(t, "c.py", "1", "2"), ".", ""},
-		"new file in it":        {create("src/new.py", "x = 1\n"), "src", ""},
-		"beside it":             {replace(t, "c.py", "1", "2"), "src", "undeclared"},
-		"name that begins so":   {create("src2/new.py", "x = 1\n"), "src", "undeclared"},
-		"test in it":            {replace(t, "src/tests/test_a.py", "import a", "import b"), "src", "test"},
-		"new conftest in it":    {create("src/conftest.py", "x = 1\n"), "src", "runner"},
-		"new conftest anywhere": {create("src/conftest.py", "x = 1\n"), ".", "runner"},
-		"through a link":        {create("link.md", "y\n"), "", "barred"},
-		"a link as the target":  {create("link.md", "y\n"), "link.md", "barred"},
-		"junk in it":            {create("src/repro.py", "x = 1\n"), "src", "junk"},
+		"file in the folder":     {replace(t, "src/a.py", "a - b", "a + b"), "src", ""},
+		"slash at the end":       {replace(t, "src/a.py", "a - b", "a + b"), "src/", ""},
+		"dot before":             {replace(t, "src/a.py", "a - b", "a + b"), "./src/a.py", ""},
+		"everything":             {replace(t, "c.py", "1", "2"), ".", ""},
+		"new file in it":         {create("src/new.py", "x = 1\n"), "src", ""},
+		"beside it":              {replace(t, "c.py", "1", "2"), "src", "undeclared"},
+		"name that begins so":    {create("src2/new.py", "x = 1\n"), "src", "undeclared"},
+		"test in it":             {replace(t, "src/tests/test_a.py", "import a", "import b"), "src", "test"},
+		"new conftest in it":     {create("src/conftest.py", "x = 1\n"), "src", "runner"},
+		"new conftest anywhere":  {create("src/conftest.py", "x = 1\n"), ".", "runner"},
+		"through a link":         {replace(t, "link.py", "a - b", "a + b"), "", ""},
+		"a link as the target":   {replace(t, "src/a.py", "a - b", "a + b"), "link.py", ""},
+		"file named like a link": {replace(t, "link.py", "a - b", "a + b"), "src", ""},
+		"link to a test":         {replace(t, "to_test.py", "import a", "import b"), "", "test"},
+		"target that is one":     {replace(t, "to_test.py", "import a", "import b"), "to_test.py", ""},
+		"link that leaves":       {create("out.py", "y = 1\n"), "", "barred"},
+		"a link deleted":         {"*** Begin Patch\n*** Delete File: link.py\n*** End Patch\n", "", "barred"},
+		"one file, two names":    {"*** Begin Patch\n*** Update File: link.py\n@@\n-    return a - b\n+    return a + b\n*** Update File: src/a.py\n@@\n-    return a - b\n+    return a * b\n*** End Patch\n", "", "alias"},
+		"a folder":               {create("src", "x\n"), "", "barred"},
+		"junk in it":             {create("src/repro.py", "x = 1\n"), "src", "junk"},
 	} {
 		in := validate.Input{Answer: []byte(c.answer), Finish: "stop", Base: base}
 		if c.target != "" {
@@ -282,11 +290,10 @@ func TestVerdictDescribesTheChange(t *testing.T) {
 	require.Equal(t, "diff", got.Candidate.Note)
 }
 
-// TestSecondCandidateStartsFromTheBase: a refused candidate leaves no trace, so
+// secondCandidateStartsFromTheBase: a refused candidate leaves no trace, so
 // a hunk that is sent again is applied once.
-func TestSecondCandidateStartsFromTheBase(t *testing.T) {
-	t.Parallel()
-	v := newValidator(t, validate.Config{})
+func secondCandidateStartsFromTheBase(t *testing.T, v *validate.Validator) {
+	t.Helper()
 	base := tree{"l.py": "A = 1\nB = 2\n"}
 	in := validate.Input{Finish: "stop", Base: base, Targets: []string{"l.py"}}
 	first := "--- a/l.py\n+++ b/l.py\n@@\n A = 1\n+C = 3\n"

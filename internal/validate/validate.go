@@ -43,9 +43,11 @@ type Base interface {
 	Paths() []string
 	// Mode returns a file's permission bits, 0 when they are unknown.
 	Mode(path string) uint32
-	// Barred says what a path is that no candidate may write although it is
-	// there (a link, a FIFO, a folder); "" for all others.
-	Barred(path string) string
+	// Resolve follows the links of a path inside the tree to the path that an
+	// edit of it changes. An error says why nothing may be written there: it
+	// leaves the tree, or is no plain file (a folder, a FIFO, a file with
+	// several names).
+	Resolve(path string) (string, error)
 }
 
 // Config of a Validator. The zero value works where python3 is on PATH.
