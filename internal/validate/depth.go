@@ -14,6 +14,10 @@ const (
 	// arrowLevels is the weight of an arrow function: the time that nested
 	// ones take grows with the cube of their number.
 	arrowLevels = 80
+	// angleLevels is the weight of an angle bracket behind a name in
+	// TypeScript: each may begin type arguments, and is read again and again
+	// to find out.
+	angleLevels = 20
 	// maxMarks bounds what one line of YAML may nest.
 	maxMarks = 2000
 )
@@ -33,7 +37,7 @@ func tooDeep(p string, src []byte) bool {
 // a script: operators, and the first letter of prefix keywords (typeof, new,
 // void, delete, await, yield, if, for, while, with, do).
 var scriptLevels = func() (t [256]bool) {
-	for _, c := range []byte("=?:.*!~+-tnvdayifw") {
+	for _, c := range []byte("=?:.*!~+-<tnvdayifw") {
 		t[c] = true
 	}
 	return t
@@ -70,8 +74,13 @@ func chainDepth(src []byte, levels []bool) int {
 		default:
 			if levels != nil && levels[c] && (!letter(c) || !word) {
 				n := 1
-				if c == '=' && i+1 < len(src) && src[i+1] == '>' {
+				switch {
+				case c == '=' && i+1 < len(src) && src[i+1] == '>':
 					n = arrowLevels
+				case c == '<' && (!word || i+1 < len(src) && src[i+1] == '/'):
+					n = 0 // a comparison, or an element of JSX
+				case c == '<':
+					n = angleLevels
 				}
 				open[last] += n
 				total += n

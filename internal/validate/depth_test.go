@@ -14,6 +14,9 @@ func TestOrdinaryFilesAreNotTooDeep(t *testing.T) {
 		"a.js":   "const f = (a) => { return a ? b : c };\n",
 		"b.js":   "const f = a => a.b.c\n",
 		"c.ts":   "export type A = { a: string; b?: number }\n",
+		"h.ts":   "export const f = <T,>(a: Map<string, T>) => g<T>(a)\n",
+		"i.tsx":  "const A = <div><p>{a}</p><b className='x'>text</b></div>\n",
+		"j.ts":   "const x = i<n && a < b\n",
 		"d.jsx":  "  { key: 'a(', value: x => x.y, other: a ? b : c },\n",
 		"e.yaml": "key: {a: 1, b: [1, 2]}\n",
 		"f.json": "{\"a\": [1, 2]},\n",
@@ -23,20 +26,4 @@ func TestOrdinaryFilesAreNotTooDeep(t *testing.T) {
 	}
 	require.False(t, tooDeep("a.js", []byte("x = '"+strings.Repeat("(", 20_000)+"'\n")))
 	require.True(t, tooDeep("a.js", []byte(strings.Repeat("'a' + (", 20_000))))
-}
-
-// FuzzDepth: the estimate copes with any text.
-func FuzzDepth(f *testing.F) {
-	for _, s := range []string{"a(b[c{d}])", "')", "\"\\", ",;\n", "=>=>"} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(_ *testing.T, src []byte) {
-		for _, p := range []string{"a.js", "a.yaml", "a.json"} {
-			if !tooDeep(p, src) {
-				f := &file{}
-				f.Path, f.New = p, src
-				f.analyseText()
-			}
-		}
-	})
 }

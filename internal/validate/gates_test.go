@@ -227,15 +227,19 @@ func TestSyntax(t *testing.T) {
 	t.Parallel()
 	v := newValidator(t, validate.Config{})
 	for name, c := range map[string]struct{ path, good, better, bad string }{
-		"go":   {"a.go", "package a\n\nvar X = 1\n", "package a\n\nvar X = 2\n", "package a\n\nvar X = \n"},
-		"js":   {"a.js", "let x = 1\n", "let x = 2\n", "let x = (2\n"},
-		"jsx":  {"a.jsx", "export const A = () => <p>a</p>\n", "export const A = () => <p>b</p>\n", "export const A = () => <p>b\n"},
-		"ts":   {"a.ts", "const x: number = 1\n", "const x: number = 2\n", "const x: = 2\n"},
-		"tsx":  {"a.tsx", "const A = () => <p>a</p>\n", "const A = () => <p>b</p>\n", "const A = () => <p>b</q>\n"},
-		"json": {"a.json", "{\"a\": 1}\n", "{\"a\": 2}\n", "{\"a\": 2,}\n"},
-		"yaml": {"a.yaml", "a: 1\n", "a: 2\n", "a: [2\n"},
-		"toml": {"a.toml", "a = 1\n", "a = 2\n", "a = \n"},
-		"py":   {"a.py", "x = 1\n", "x = 2\n", "x = (2\n"},
+		"go":           {"a.go", "package a\n\nvar X = 1\n", "package a\n\nvar X = 2\n", "package a\n\nvar X = \n"},
+		"js":           {"a.js", "let x = 1\n", "let x = 2\n", "let x = (2\n"},
+		"jsx":          {"a.jsx", "export const A = () => <p>a</p>\n", "export const A = () => <p>b</p>\n", "export const A = () => <p>b\n"},
+		"ts":           {"a.ts", "const x: number = 1\n", "const x: number = 2\n", "const x: = 2\n"},
+		"tsx":          {"a.tsx", "const A = () => <p>a</p>\n", "const A = () => <p>b</p>\n", "const A = () => <p>b</q>\n"},
+		"json":         {"a.json", "{\"a\": 1}\n", "{\"a\": 2}\n", "{\"a\": 2,}\n"},
+		"tsconfig":     {"tsconfig.build.json", "{\n  // base\n  \"a\": 1,\n}\n", "{\n  // base\n  \"a\": 2, /* b */\n}\n", "{\n  // base\n  \"a\": 2,,\n}\n"},
+		"jsonc":        {"a.jsonc", "{\"a\": 1,}\n", "{\"a\": [2,],} // x\n", "{'a': 2}\n"},
+		"json comment": {"a.json", "{\"a\": 1}\n", "{\"a\": 3}\n", "{\"a\": 1} // one\n"},
+		"mjs":          {"a.mjs", "export const x = await f()\n", "export const x = await g()\n", "export const x = await\n"},
+		"yaml":         {"a.yaml", "a: 1\n", "a: 2\n", "a: [2\n"},
+		"toml":         {"a.toml", "a = 1\n", "a = 2\n", "a = \n"},
+		"py":           {"a.py", "x = 1\n", "x = 2\n", "x = (2\n"},
 	} {
 		requireGate(t, v, name, gateCase{path: c.path, base: c.good, answer: "```x " + c.path + "\n" + c.better + "```\n"})
 		got := requireGate(t, v, name, gateCase{path: c.path, base: c.good, answer: "```x " + c.path + "\n" + c.bad + "```\n", gate: "syntax"})
@@ -257,6 +261,7 @@ func TestMarkers(t *testing.T) {
 		"end marker":        {path: "a.txt", base: "a\n", answer: whole("b\n>>>>>>> REPLACE\n"), gate: "marker"},
 		"in a docstring":    {path: "a.py", base: "x = 1\n", answer: whole("\"\"\"\n<<<<<<< HEAD\n\"\"\"\nx = 2\n"), gate: "marker"},
 		"fence in ruby":     {path: "a.rb", base: "x = 1\n", answer: `{"fixed_code": "x = 2\n` + "```" + `ruby\n"}`, gate: "marker"},
+		"NUL":               {path: "a.css", base: "a{}\n", answer: `{"path": "a.css", "content": "a{}\u0000b{}\n"}`, gate: "decode", reason: "nul"},
 		"rst heading":       {path: "a.rst", base: "a\n", answer: whole("Heading\n=======\n\na\n")},
 		"old marker stays":  {path: "a.txt", base: "<<<<<<< HEAD\na\n", answer: whole("<<<<<<< HEAD\nb\n")},
 		"fence in markdown": {path: "a.md", base: "a\n", answer: "````md\na\n```sh\nb\n```\n````\n"},

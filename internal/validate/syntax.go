@@ -11,12 +11,16 @@ import (
 	"go/token"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
+	"unicode/utf8"
 
 	"github.com/evanw/esbuild/pkg/api"
 	yamlparser "github.com/goccy/go-yaml/parser"
 	"github.com/pelletier/go-toml/v2"
+	"github.com/tailscale/hujson"
 
 	"nexuscore.dev/nexus/internal/patch"
 )
@@ -63,7 +67,7 @@ func (c *check) analyse(ctx context.Context) {
 		case isPython(f.Path):
 			c.analysePython(ctx, f)
 		default:
-			f.analyseText()
+			f.analyseText(ctx, c.cfg.Timeout)
 		}
 	}
 }
@@ -77,8 +81,7 @@ func (c *check) analysePython(ctx context.Context, f *file) {
 	r, err := c.worker.Analyse(ctx, old, f.New)
 	switch {
 	case errors.Is(err, errPathological), err == nil && r.Pathological:
-		f.syntax.gate, f.syntax.reason = GateSyntax, "pathological"
-		f.syntax.failure = f.Path + " is nested too deeply or too large for the interpreter"
+		f.syntax.pathological(f.Path + " is nested too deeply or too large for the interpreter")
 	case err != nil:
 		f.syntax.gate, f.syntax.reason = GateInterpreter, "no_interpreter"
 		f.syntax.failure = fmt.Sprintf("%s can't be checked: %v", f.Path, err)
@@ -89,20 +92,83 @@ func (c *check) analysePython(ctx context.Context, f *file) {
 	}
 }
 
-func (f *file) analyseText() {
-	parse := parsers[extOf(f.Path)]
+// commented matches the configuration files that are JSON by name and have
+// comments and trailing commas by custom.
+var commented = regexp.MustCompile(`(?i)(?:^|/)(?:[tj]sconfig(?:\.[^/]*)?\.json|\.?devcontainer\.json|\.babelrc|\.eslintrc(?:\.json)?|\.jshintrc|\.swcrc|api-extractor\.json|deno\.json)$|(?:^|/)\.vscode/[^/]+\.json$|\.(?:jsonc|code-workspace)$`)
+
+// parserOf is the parser of a file's language, nil when none is known.
+func parserOf(p string) parseFunc {
+	if commented.MatchString(p) {
+		return parseCommentedJSON
+	}
+	return parsers[extOf(p)]
+}
+
+// maxSlow bounds in bytes what is parsed of the languages whose parsers take
+// quadratic time: measured 5 s for 512 KiB at the worst.
+const maxSlow = 512 << 10
+
+var slow = map[string]bool{".yaml": true, ".yml": true, ".toml": true}
+
+// analyseText parses a file in this process. A parser can't be killed, so what
+// would take one too deep or too long is refused unread, and the rest has a
+// limit; one that panics has met what it can't cope with.
+func (f *file) analyseText(ctx context.Context, limit time.Duration) {
+	parse := parserOf(f.Path)
 	if parse == nil {
 		return
 	}
 	f.syntax.checked = true
-	if tooDeep(f.Path, f.New) {
-		f.syntax.gate, f.syntax.reason = GateSyntax, "pathological"
-		f.syntax.failure = f.Path + " is nested too deeply"
+	switch {
+	case tooDeep(f.Path, f.New):
+		f.syntax.pathological(f.Path + " is nested too deeply")
+		return
+	case slow[extOf(f.Path)] && len(f.New) > maxSlow:
+		f.syntax.pathological(fmt.Sprintf("%s has %d bytes; at most %d of that language can be judged", f.Path, len(f.New), maxSlow))
 		return
 	}
-	if f.syntax.err = parse(f.New); f.syntax.err != nil && f.Op == patch.OpModify && !tooDeep(f.Path, f.Old) {
-		f.syntax.old = parse(f.Old)
+	after, before := f.New, []byte(nil)
+	if f.Op == patch.OpModify && !tooDeep(f.Path, f.Old) && len(f.Old) <= max(maxSlow, len(f.New)) {
+		before = f.Old
 	}
+	var ok bool
+	f.syntax, ok = within(ctx, limit, func() syntaxResult { return judge(parse, f.Path, before, after) })
+	if !ok {
+		f.syntax.checked = true
+		f.syntax.pathological(f.Path + " takes too long to parse")
+	}
+}
+
+// within waits for do, for a while.
+func within(ctx context.Context, limit time.Duration, do func() syntaxResult) (s syntaxResult, ok bool) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	done := make(chan syntaxResult, 1)
+	go func() { done <- do() }()
+	select {
+	case s = <-done:
+		return s, true
+	case <-ctx.Done():
+		return s, false
+	}
+}
+
+func (s *syntaxResult) pathological(why string) {
+	s.gate, s.reason, s.failure = GateSyntax, "pathological", why
+}
+
+// judge parses the new side, and the old one to tell whose error it is.
+func judge(parse parseFunc, p string, before, after []byte) (s syntaxResult) {
+	s.checked = true
+	defer func() {
+		if r := recover(); r != nil {
+			s.pathological(p + " is more than its parser can cope with")
+		}
+	}()
+	if s.err = parse(after); s.err != nil && before != nil {
+		s.old = parse(before)
+	}
+	return s
 }
 
 // syntax refuses errors that the base did not have. A file that was broken
@@ -159,8 +225,29 @@ func parseScript(loader api.Loader) parseFunc {
 	}
 }
 
+// parseCommentedJSON allows comments and trailing commas, and nothing else
+// that JSON does not.
+func parseCommentedJSON(src []byte) *syntaxError {
+	src = bytes.TrimPrefix(src, []byte("\ufeff"))
+	plain, err := hujson.Standardize(slices.Clone(src))
+	if err != nil {
+		e := &syntaxError{Type: "syntax error", Msg: strings.TrimPrefix(err.Error(), "hujson: ")}
+		if m := hujsonPosition.FindStringSubmatch(e.Msg); m != nil {
+			e.Line, _ = strconv.Atoi(m[1])
+			e.Text, e.Msg = textOf(src, e.Line), e.Msg[len(m[0]):]
+		}
+		return e
+	}
+	return parseJSON(plain)
+}
+
+var hujsonPosition = regexp.MustCompile(`^line (\d+), column \d+: `)
+
 func parseJSON(src []byte) *syntaxError {
 	src = bytes.TrimPrefix(src, []byte("\ufeff"))
+	if !utf8.Valid(src) {
+		return &syntaxError{Type: "syntax error", Msg: "JSON must be UTF-8"}
+	}
 	var v any
 	err := json.Unmarshal(src, &v)
 	if err == nil {
