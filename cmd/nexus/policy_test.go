@@ -74,8 +74,12 @@ func TestPolicyFiles(t *testing.T) {
 	before := w.tree(dir)
 	file := func(name string) string { return filepath.Join(w.dir, name) }
 	for _, args := range [][]string{
-		{"heal", dir, "--policy", file("broken.yaml")}, {"heal", dir, "--policy", file("none.yaml")}, {"heal", dir, "--policy", w.dir},
-		{"policy", "check", file("broken.yaml")}, {"policy", "check", file("none.yaml")}, {"policy", "show", file("broken.yaml")},
+		{"heal", dir, "--policy", file("broken.yaml")},
+		{"heal", dir, "--policy", file("none.yaml")},
+		{"heal", dir, "--policy", w.dir},
+		{"policy", "check", file("broken.yaml")},
+		{"policy", "check", file("none.yaml")},
+		{"policy", "show", file("broken.yaml")},
 		{"validate", "--base", dir, "--policy", file("broken.yaml")},
 	} {
 		r := w.nexus(args...)

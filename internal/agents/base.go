@@ -57,18 +57,18 @@ func (b *Base) Mode(path string) uint32 {
 
 // Resolve implements validate.Base.
 func (b *Base) Resolve(path string) (string, error) {
-	real, err := b.m.Resolve(path)
+	actual, err := b.m.Resolve(path)
 	if err != nil {
 		return "", err
 	}
-	e, ok := b.m.Lookup(real)
+	e, ok := b.m.Lookup(actual)
 	switch {
 	case ok && e.Type == rollback.TypeDir:
-		return real, nil // no content of its own: whoever reads it finds nothing
-	case slices.Contains(b.m.HardLinked, real):
+		return actual, nil // no content of its own: whoever reads it finds nothing
+	case slices.Contains(b.m.HardLinked, actual):
 		return "", errors.New("it is a file with several names")
-	case slices.Contains(b.m.Special, real):
+	case slices.Contains(b.m.Special, actual):
 		return "", errors.New("it is a FIFO, socket or device")
 	}
-	return real, nil
+	return actual, nil
 }

@@ -30,15 +30,15 @@ func Policy(path string, projects ...string) (*policy.Set, string, error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("rules file %s: %w", path, err)
 	}
-	real, err := filepath.EvalSymlinks(path)
+	actual, err := filepath.EvalSymlinks(path)
 	if err == nil {
-		real, err = filepath.Abs(real)
+		actual, err = filepath.Abs(actual)
 	}
 	named, err2 := filepath.Abs(path)
 	if err := errors.Join(err, err2); err != nil {
 		return nil, "", fmt.Errorf("rules file %s: %w", path, err)
 	}
-	inside := func(dir string) bool { return rollback.Within(dir, real) || rollback.Within(dir, named) }
+	inside := func(dir string) bool { return rollback.Within(dir, actual) || rollback.Within(dir, named) }
 	return set.With(f, !slices.ContainsFunc(projects, inside)), string(text), nil
 }
 

@@ -22,42 +22,42 @@ func (c *check) scope() *refusal {
 			if *p == "" {
 				continue
 			}
-			real, r := c.real(*p, f.Op == patch.OpDelete || f.MoveTo != "")
+			actual, r := c.actual(*p, f.Op == patch.OpDelete || f.MoveTo != "")
 			if r != nil {
 				return r
 			}
-			if other := names[real]; other != "" && other != *p {
+			if other := names[actual]; other != "" && other != *p {
 				return refuse(GatePaths, "alias", "%s and %s are the same file; edit it under one name", other, *p)
 			}
-			names[real] = *p
-			if r := c.admit(real); r != nil {
+			names[actual] = *p
+			if r := c.admit(actual); r != nil {
 				return r
 			}
-			*p = real
+			*p = actual
 		}
 	}
 	return nil
 }
 
-// real is the path that a change of p writes. A link itself is neither removed
+// actual is the path that a change of p writes. A link itself is neither removed
 // nor moved.
-func (c *check) real(p string, moves bool) (string, *refusal) {
+func (c *check) actual(p string, moves bool) (string, *refusal) {
 	if err := patch.CheckPath(p); err != nil {
 		return "", fromPatch(err)
 	}
-	real, err := c.in.Base.Resolve(p)
+	actual, err := c.in.Base.Resolve(p)
 	switch {
 	case err != nil:
 		return "", refuse(GatePaths, "barred", "%s may not be written: %v", p, err)
-	case slices.ContainsFunc(c.in.Base.Paths(), func(q string) bool { return below(real, q) }):
+	case slices.ContainsFunc(c.in.Base.Paths(), func(q string) bool { return below(actual, q) }):
 		return "", refuse(GatePaths, "barred", "%s is a folder and may not be written", p)
-	case real == p:
+	case actual == p:
 		return p, nil
 	case moves:
-		return "", refuse(GatePaths, "barred", "%s is a link to %s and stays; change the file itself", p, real)
+		return "", refuse(GatePaths, "barred", "%s is a link to %s and stays; change the file itself", p, actual)
 	}
-	c.tolerances = append(c.tolerances, p+" is a link: the change is one of "+real)
-	return real, nil
+	c.tolerances = append(c.tolerances, p+" is a link: the change is one of "+actual)
+	return actual, nil
 }
 
 func (c *check) admit(p string) *refusal {
@@ -96,8 +96,8 @@ func (c *check) declare() {
 	clean := make([]string, 0, len(c.in.Targets))
 	for _, t := range c.in.Targets {
 		t = path.Clean(t)
-		if real, err := c.in.Base.Resolve(t); err == nil {
-			t = real
+		if actual, err := c.in.Base.Resolve(t); err == nil {
+			t = actual
 		}
 		clean = append(clean, t)
 		n := len(c.targets)

@@ -87,8 +87,10 @@ func TestTampering(t *testing.T) {
 func TestTargets(t *testing.T) {
 	t.Parallel()
 	v := newValidator(t, validate.Config{})
-	base := tree{"src/a.py": calc, "src/b.py": "B = 1\n", "src/tests/test_a.py": "import a\n", "c.py": "C = 1\n",
-		"link.py": "-> src/a.py", "test_link.py": "-> src/a.py", "to_test.py": "-> src/tests/test_a.py", "out.py": "-> /etc/x"}
+	base := tree{
+		"src/a.py": calc, "src/b.py": "B = 1\n", "src/tests/test_a.py": "import a\n", "c.py": "C = 1\n",
+		"link.py": "-> src/a.py", "test_link.py": "-> src/a.py", "to_test.py": "-> src/tests/test_a.py", "out.py": "-> /etc/x",
+	}
 	for name, c := range map[string]struct{ answer, target, reason string }{
 		"file in the folder":     {replace(t, "src/a.py", "a - b", "a + b"), "src", ""},
 		"slash at the end":       {replace(t, "src/a.py", "a - b", "a + b"), "src/", ""},

@@ -70,7 +70,7 @@ func interpreter(t *testing.T, source string) validate.Config {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "python")
-	require.NoError(t, os.WriteFile(path, []byte("#!/usr/bin/env python3\n"+source), 0o755)) //nolint:gosec // a program
+	require.NoError(t, os.WriteFile(path, []byte("#!/usr/bin/env python3\n"+source), 0o755))
 	return validate.Config{Python: path, ReadOnly: []string{dir}, Timeout: time.Second}
 }
 

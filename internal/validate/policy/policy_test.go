@@ -209,7 +209,7 @@ func TestShownSetIsTheSet(t *testing.T) {
 	f, err := policy.Parse(text)
 	require.NoError(t, err, string(text))
 	again := defaults(t).With(f, true)
-	require.Equal(t, len(s.Rules()), len(again.Rules()))
+	require.Len(t, again.Rules(), len(s.Rules()))
 	require.Equal(t, s.Version()[len("default-1+team@"):], again.Version()[len("default-1+team@"):])
 }
 
