@@ -49,7 +49,7 @@ func TestModelServerThatIsNone(t *testing.T) {
 func TestModelServerThatSpeaksNoHTTP(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {

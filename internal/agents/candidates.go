@@ -39,8 +39,8 @@ func (t *tester) candidates(ctx context.Context, job bus.Job, s suite) ([]run.Te
 	r := newRace(all, s.in.Candidates)
 	var wg sync.WaitGroup
 	for i, c := range r.order {
-		job.Progress(suiteTimeout + stageTime) // another suite may have the turn
-		if err := t.turns.Acquire(r.lanes[i].ctx, 1); err != nil {
+		job.Progress(suiteTimeout + stageTime)                     // another suite may have the turn
+		if err := t.turns.Acquire(r.lanes[i].ctx, 1); err != nil { //nolint:contextcheck // a lane's context is made of ours
 			r.finish(i, run.Verdict{}, err)
 			continue
 		}

@@ -79,7 +79,8 @@ func (h *heat) before(c run.Candidate, do func(context.Context) error) run.Candi
 }
 
 func (h *heat) run(ctx context.Context, candidates ...run.Candidate) ([]run.TestResult, error) {
-	ans, err := h.handle(ctx, job(run.Ask{Test: h.testing(h.base, candidates...)}))
+	ask := run.Ask{Test: h.testing(h.base, candidates...)} //nolint:contextcheck // it stores with the test's own
+	ans, err := h.handle(ctx, job(ask))
 	if err != nil {
 		return nil, err
 	}

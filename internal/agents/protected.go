@@ -59,8 +59,8 @@ func (p protection) list() []string {
 // leads to a protected file is one as well.
 func (p protection) touched(m rollback.Manifest, changes []run.Change) string {
 	for _, ch := range changes {
-		real, err := m.Resolve(ch.Path)
-		if p[ch.Path] || err == nil && p[real] {
+		target, err := m.Resolve(ch.Path)
+		if p[ch.Path] || err == nil && p[target] {
 			return ch.Path
 		}
 	}

@@ -3,6 +3,7 @@ package agents
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -187,7 +188,9 @@ func (b *bench) pending(name run.Worker, want run.Ask) bus.Job {
 	b.t.Cleanup(func() {
 		cancel()
 		for range started {
-			<-parts
+			if err := <-parts; err != nil && !errors.Is(err, context.Canceled) {
+				b.t.Errorf("part: %v", err)
+			}
 		}
 	})
 	_, err = b.core.Submit(b.t.Context(), "local", b.t.Name(), wire.Heal{Dir: b.dir})
@@ -252,16 +255,6 @@ func canned(a run.Ask) run.Answer {
 		return run.Answer{Rollback: &run.RollbackAnswer{Before: "t0", After: "t0"}}
 	}
 	return run.Answer{Report: &run.ReportAnswer{Path: "report.md"}}
-}
-
-// cancel stops the run of a job and waits until it waits for nothing of it.
-func (b *bench) cancel(j bus.Job) {
-	b.t.Helper()
-	require.NoError(b.t, b.core.Order(b.t.Context(), j.Run, run.Order{Kind: run.OrderCancel, Reason: "enough"}))
-	require.Eventually(b.t, func() bool {
-		s, err := j.State(context.Background())
-		return err == nil && s.Stop != nil
-	}, patience, 5*time.Millisecond)
 }
 
 // evidence is that of a suite with one test, stored.

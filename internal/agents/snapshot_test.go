@@ -103,5 +103,5 @@ func TestSnapshotThatCannotBeStored(t *testing.T) {
 	_, err := s.handle(t.Context(), b.taking())
 	require.ErrorIs(t, err, full)
 	var bad *bus.BadInput
-	require.False(t, errors.As(err, &bad))
+	require.NotErrorAs(t, err, &bad)
 }

@@ -309,7 +309,7 @@ func TestKeyIsNeverShown(t *testing.T) {
 func TestNoHTTP(t *testing.T) {
 	t.Parallel()
 	for _, greeting := range []string{"SSH-2.0-OpenSSH_9.6\r\n", "\x00\x01\x02", "HTTP/9.9 what\r\n\r\n", ""} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 		require.NoError(t, err)
 		done := make(chan error, 1)
 		go func() {
