@@ -54,9 +54,13 @@ Exit status: 0 APPROVED, 2 NEEDS_HUMAN_REVIEW, 1 ERROR or wrong usage.`
 // Run heals a folder. With --json the last line is a result in any case.
 func (c *healCmd) Run(e *env) error {
 	view := newView(e, c.JSON)
-	err := c.heal(e, view)
+	return told(view, c.heal(e, view))
+}
+
+// told ends the output of a heal.
+func told(view *view, err error) error {
 	var code exitError
-	if err != nil && c.JSON && !errors.As(err, &code) {
+	if err != nil && view.json && !errors.As(err, &code) {
 		view.Result(run.Summary{State: run.Failed, Exit: 1, Reason: err.Error(), Tries: []run.AttemptSummary{}, Files: []string{}})
 	}
 	view.flush()
@@ -83,15 +87,25 @@ func (c *healCmd) heal(e *env, view *view) error {
 	if err != nil {
 		return err
 	}
-	if cfg.Policy, task.Policy, err = node.Policy(c.Policy, dir); err != nil {
+	return drive(e, view, cfg, c.Policy, task)
+}
+
+// drive takes a task through its run, with the rules of a file.
+func drive(e *env, view *view, cfg node.Config, rules string, task wire.Heal) error {
+	set, text, err := node.Policy(rules, task.Dir)
+	if err != nil {
 		return err
+	}
+	cfg.Policy = set
+	if text != "" {
+		task.Policy = text // that of a run decided about stays otherwise
 	}
 	h, err := node.NewHeal(cfg, task, view)
 	if err != nil {
 		return err
 	}
 	defer heed(h, view, e)() // before anything is printed
-	view.start(dir)
+	view.start(task.Dir)
 	sum, err := h.Run(context.Background())
 	if err == nil && sum.Exit != 0 {
 		err = exitError(sum.Exit)

@@ -43,12 +43,21 @@ func (d *debugger) handle(ctx context.Context, job bus.Job) (run.Answer, error) 
 
 // askPerson passes on the difference that a person approved or wrote.
 func (d *debugger) askPerson(ctx context.Context, in *run.DebugInput) (*run.DebugAnswer, error) {
-	if in.Given == nil {
+	text := in.Given
+	switch {
+	case text != nil:
+		if _, err := rollback.Read(ctx, d.store, text.SHA256); err != nil {
+			return nil, fmt.Errorf("debugger: the approved difference: %w", err)
+		}
+	case in.Patch != "":
+		ref, err := d.store.Put(ctx, []byte(in.Patch))
+		if err != nil {
+			return nil, fmt.Errorf("debugger: %w", err)
+		}
+		text = &ref
+	default:
 		return nil, errors.New("debugger: the decision brought no difference along")
 	}
-	if _, err := rollback.Read(ctx, d.store, in.Given.SHA256); err != nil {
-		return nil, fmt.Errorf("debugger: the person's difference: %w", err)
-	}
-	p := run.Proposal{Text: *in.Given, Format: patch.FormatDiff, Finish: "stop", Note: "by a person"}
+	p := run.Proposal{Text: *text, Format: patch.FormatDiff, Finish: "stop", Note: "by a person"}
 	return &run.DebugAnswer{Proposals: []run.Proposal{p}}, nil
 }

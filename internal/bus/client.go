@@ -84,7 +84,7 @@ type Usage struct {
 // Usages lists the streams of the system with their sizes.
 func (b *Bus) Usages(ctx context.Context) ([]Usage, error) {
 	var out []Usage
-	names := []string{streamRuns, streamTasks, streamOutcomes, streamTimers, streamDead, streamAdvisories, streamImported, streamArtifacts}
+	names := []string{streamRuns, streamTasks, streamOutcomes, streamTimers, streamDead, streamAdvisories, streamImported, streamReviews, streamArtifacts}
 	for _, name := range names {
 		s, err := b.stream(ctx, name)
 		if err != nil {

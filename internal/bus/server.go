@@ -167,7 +167,7 @@ func permissions(role string) *server.Permissions {
 		p.Publish.Deny = []string{TimerFires}
 		return p
 	case RoleLocal:
-		return allow(append(read, "$JS.API.STREAM.MSG.DELETE."+streamDead,
+		return allow(append(read, "$JS.API.STREAM.MSG.DELETE."+streamDead, "$KV."+bucketReviews+".*",
 			"nexus.task.local.*", "nexus.outcome.operator.*.0"), []string{"nexus.>"})
 	}
 	return allow(append(read,

@@ -21,6 +21,8 @@ const (
 	streamDead       = "DEAD"
 	streamAdvisories = "ADVISORIES"
 	streamImported   = "IMPORTED"
+	bucketReviews    = "REVIEWS"
+	streamReviews    = "KV_" + bucketReviews
 	bucketArtifacts  = "ARTIFACTS"
 	streamArtifacts  = "OBJ_" + bucketArtifacts
 )
@@ -35,6 +37,7 @@ const (
 	maxDead       = 1 << 30
 	maxAdvisories = 64 << 20
 	maxImported   = 1 << 30
+	maxReviews    = 64 << 20
 	maxArtifacts  = 32 << 30
 	// dedupe is how long a stream remembers message ids.
 	dedupe = 2 * time.Minute
@@ -111,6 +114,9 @@ func (b *Bus) Provision(ctx context.Context, replicas int, opts ...ProvisionOpti
 	}
 	if err := b.provisionArtifacts(ctx, replicas); err != nil {
 		return unsuitable(streamArtifacts, err)
+	}
+	if err := b.provisionReviews(ctx, replicas); err != nil {
+		return unsuitable(streamReviews, err)
 	}
 	for _, c := range b.coreConsumers() {
 		if err := b.consumer(ctx, c.stream, c.cfg); err != nil {

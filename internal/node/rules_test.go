@@ -3,6 +3,8 @@ package node
 import (
 	"os"
 	"path/filepath"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -96,4 +98,32 @@ func TestApart(t *testing.T) {
 	} {
 		require.Equal(t, c.apart, Apart(c.state, c.dir) == nil, "%s and %s", c.state, c.dir)
 	}
+}
+
+// TestTaskIsCarried: a task that is asked for again, from a dead letter or by
+// a decision, asks for the same in every field, also in those that are new.
+func TestTaskIsCarried(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write("src/a.py", "")
+	calls := 7
+	task := run.Task{
+		Tenant: tenantLocal, Dir: p.dir, Home: p.cfg.Rules.Home, Test: "pytest -q", Targets: []string{"src/a.py"},
+		Sources: []run.Source{run.SourcePerson}, InPlace: true, Deliver: run.DeliverPatch, Report: true,
+		Policy: "version: 1\nname: ours\nrules:\n  - {id: small, severity: major, message: few files, most: {files: 3}}\n", Driver: &run.Driver{PID: 1, Start: 2, Host: "h"},
+		Limits: run.Limits{DebugAttempts: 2, ASTFails: 4, ReviewRounds: 1, ModelCalls: &calls, Seconds: 99, Events: 500, DelayScale: 0.5},
+		Child: &run.Child{
+			Parent: strings.Repeat("a", 26), Decision: run.DecideApprove, By: "a person", Base: strings.Repeat("0", 64),
+			Candidate: strings.Repeat("1", 64), Text: &run.Ref{SHA256: strings.Repeat("2", 64), Size: 1}, Hint: "hint",
+		},
+	}
+	for _, v := range []reflect.Value{reflect.ValueOf(task), reflect.ValueOf(task.Limits)} {
+		for i := range v.NumField() {
+			require.False(t, v.Field(i).IsZero(), "this test has to fill %s", v.Type().Field(i).Name)
+		}
+	}
+	got, err := p.cfg.Rules.Admit(tenantLocal, wire.HealOf(task))
+	require.NoError(t, err)
+	task.Driver = nil // nobody waits for it yet
+	require.Equal(t, task, got)
 }

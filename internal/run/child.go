@@ -33,14 +33,18 @@ type Child struct {
 	// is another one by now.
 	Base      string `json:"base,omitempty"`
 	Candidate string `json:"candidate,omitempty"`
-	// Text is the difference itself.
-	Text *Ref `json:"text,omitempty"`
+	// Text is the approved difference, Patch the person's own.
+	Text  *Ref   `json:"text,omitempty"`
+	Patch string `json:"patch,omitempty"`
 	// Hint is what the person tells the sources.
 	Hint string `json:"hint,omitempty"`
 }
 
-// MaxHint is the most bytes of a hint.
-const MaxHint = 4 << 10
+// The most bytes of what a person says; both stand in events.
+const (
+	MaxHint  = 4 << 10
+	MaxPatch = 256 << 10
+)
 
 // proposes reports whether the decision brings a difference along.
 func (c *Child) proposes() bool {
@@ -58,11 +62,13 @@ func (c *Child) validate(sources []Source) error {
 		return errors.New("a decision names who decided")
 	case len(c.Hint) > MaxHint:
 		return fmt.Errorf("the hint has %d bytes, at most %d are taken", len(c.Hint), MaxHint)
-	case c.Decision == DecideRetry && c.Text == nil:
+	case len(c.Patch) > MaxPatch:
+		return fmt.Errorf("the patch has %d bytes, at most %d are taken", len(c.Patch), MaxPatch)
+	case c.Decision == DecideRetry && c.Text == nil && c.Patch == "":
 		return nil
 	case !c.proposes():
 		return fmt.Errorf("unknown decision %q: approve, patch or retry", c.Decision)
-	case c.Text == nil || c.Base == "" || (c.Decision == DecideApprove) != (c.Candidate != ""):
+	case c.Base == "" || c.Decision == DecideApprove && (c.Text == nil || c.Candidate == "") || c.Decision == DecidePatch && c.Patch == "":
 		return fmt.Errorf("the decision %q is not bound to a difference and the project that it is for", c.Decision)
 	case !slices.Equal(sources, []Source{SourcePerson}):
 		return fmt.Errorf("the decision %q has no other source than the person", c.Decision)

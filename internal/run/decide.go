@@ -195,7 +195,7 @@ func debug(s State, n int, src Source, feedback string) Ask {
 	if c := s.Task.Child; c != nil {
 		in.Hint = c.Hint
 		if src == SourcePerson {
-			in.Given = c.Text
+			in.Given, in.Patch = c.Text, c.Patch
 		}
 	}
 	return Ask{Worker: Debugger, Debug: in}

@@ -145,8 +145,10 @@ type DebugInput struct {
 	Feedback string `json:"feedback,omitempty"`
 	// Hint is what a person tells the sources.
 	Hint string `json:"hint,omitempty"`
-	// Given is a person's difference, which the source person proposes.
-	Given *Ref `json:"given,omitempty"`
+	// Given is the difference that a person approved, Patch a person's own:
+	// what the source person proposes.
+	Given *Ref   `json:"given,omitempty"`
+	Patch string `json:"patch,omitempty"`
 	// Tried are hashes of candidates that must not be proposed again.
 	Tried []string `json:"tried,omitempty"`
 	// Limit is the most proposals.

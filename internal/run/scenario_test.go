@@ -245,6 +245,9 @@ func debugText(in run.DebugInput) []string {
 	if in.Given != nil {
 		out = append(out, "given: "+in.Given.SHA256)
 	}
+	if in.Patch != "" {
+		out = append(out, "patch: "+in.Patch)
+	}
 	if in.Feedback != "" {
 		out = append(out, "feedback: "+in.Feedback)
 	}

@@ -59,7 +59,7 @@ func child(d *datadriven.TestData) *run.Child {
 	case d.HasArg("approve"):
 		c.Decision, c.Text, c.Candidate = run.DecideApprove, text, runtest.Candidate(1, arg(d, "approve", "")).Hash
 	case d.HasArg("patch"):
-		c.Decision, c.Text = run.DecidePatch, text
+		c.Decision, c.Patch = run.DecidePatch, "by a person"
 	case d.HasArg("retry"):
 		c.Decision = run.DecideRetry
 	default:

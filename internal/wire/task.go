@@ -52,7 +52,7 @@ func HealOf(t run.Task) Heal {
 	l := t.Limits
 	h := Heal{
 		Dir: t.Dir, Home: t.Home, Test: t.Test, Targets: t.Targets, Deliver: string(t.Deliver), InPlace: t.InPlace,
-		Report: t.Report, Child: t.Child, Limits: &HealLimits{
+		Report: t.Report, Policy: t.Policy, Child: t.Child, Limits: &HealLimits{
 			DebugAttempts: &l.DebugAttempts, ASTFails: &l.ASTFails, ReviewRounds: &l.ReviewRounds,
 			ModelCalls: l.ModelCalls, Seconds: &l.Seconds, Events: &l.Events, DelayScale: &l.DelayScale,
 		},
