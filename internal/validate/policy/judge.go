@@ -43,12 +43,14 @@ func (f Finding) String() string {
 // ErrSlow says that the rules did not come to an end in time.
 var ErrSlow = errors.New("policy: the rules took too long")
 
-// MaxTime is how long a set may take for one change.
-const MaxTime = 10 * time.Second
+// MaxTime is how long a set may take for one change. The default rules take
+// about a second for the largest that they let pass, a line of 1 MiB.
+const MaxTime = 30 * time.Second
 
-// Judge lists what the rules find in a change, each rule once for each file.
+// Judge lists what the rules find in a change, each rule once for each file; a
+// change beyond the bounds of a rule that blocks is not read line by line.
 // It fails with ErrSlow when ctx, or MaxTime, ends first, and for a set
-// without rules: nothing was judged then.
+// without rules; what was found until then comes with the error.
 func (s *Set) Judge(ctx context.Context, changes []Change) ([]Finding, error) {
 	if s == nil || len(s.rules) == 0 {
 		return nil, errors.New("policy: the set holds no rule")
@@ -61,12 +63,15 @@ func (s *Set) Judge(ctx context.Context, changes []Change) ([]Finding, error) {
 			out = append(out, r.bounds(changes)...)
 		}
 	}
+	if len(Blocking(out)) > 0 {
+		return out, nil // too much to read, and a person's to judge already
+	}
 	for _, c := range changes {
 		d := differ(c)
 		for i := range s.rules {
 			f, err := s.rules[i].judge(limited, c, d)
 			if err != nil {
-				return nil, errors.Join(ErrSlow, ctx.Err())
+				return out, errors.Join(ErrSlow, ctx.Err())
 			}
 			out = append(out, f...)
 		}
@@ -177,7 +182,7 @@ func (r *Rule) judge(ctx context.Context, c Change, d diff) ([]Finding, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if r.added != nil && r.added.Match(l.text) {
+		if r.added != nil && r.added.match(l.text) {
 			return []Finding{r.finding(c.Path, l.n, "")}, nil
 		}
 	}
@@ -185,7 +190,7 @@ func (r *Rule) judge(ctx context.Context, c Change, d diff) ([]Finding, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if r.gone != nil && r.gone.Match(l.text) {
+		if r.gone != nil && r.gone.match(l.text) {
 			return []Finding{r.finding(c.Path, l.n, "")}, nil
 		}
 	}

@@ -51,7 +51,7 @@ type Rule struct {
 	Most   *Most  `json:"most,omitempty"`
 
 	paths, except []*regexp.Regexp
-	added, gone   *regexp.Regexp
+	added, gone   *pattern
 }
 
 // Most bounds a whole change; what is 0 has no bound.
@@ -66,7 +66,7 @@ const maxProgram = 2000
 // compile makes a rule ready, or says what is wrong with it.
 func (r *Rule) compile() error {
 	var err error
-	expr := func(text string) *regexp.Regexp {
+	expr := func(text string) *pattern {
 		if text == "" {
 			return nil
 		}
@@ -74,14 +74,16 @@ func (r *Rule) compile() error {
 			err = errors.Join(err, fmt.Errorf("an expression has %d characters, at most %d may be", len(text), maxProgram))
 			return nil
 		}
-		re, problem := regexp.Compile(text)
+		p, problem := compile(text)
 		err = errors.Join(err, problem)
-		return re
+		return p
 	}
 	r.added, r.gone = expr(r.Added), expr(r.Removed)
 	globs := func(list []string) (out []*regexp.Regexp) {
 		for _, g := range list {
-			out = append(out, expr(glob(g)))
+			re, problem := regexp.Compile(glob(g))
+			err = errors.Join(err, problem)
+			out = append(out, re)
 		}
 		return out
 	}
