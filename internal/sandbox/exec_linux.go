@@ -136,6 +136,10 @@ func readStep(r io.Reader) error {
 
 // forkExec is the child's whole life before the command.
 //
+// It runs on the little stack that functions share which may not grow theirs,
+// so calls are nested no deeper than they must be, and RawSyscall6 is called
+// without the frame of RawSyscall: an instrumented build has less to spare.
+//
 //go:norace
 //go:nosplit
 //go:noinline
@@ -146,39 +150,42 @@ func forkExec(l *launch) (uintptr, syscall.Errno) {
 	}
 	step, errno := prepare(l)
 	if errno == 0 {
+		step, errno = unblock(l)
+	}
+	if errno == 0 {
 		step = stepExec
-		_, _, errno = syscall.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(l.path)),
-			uintptr(unsafe.Pointer(l.argv)), uintptr(unsafe.Pointer(l.envp)))
+		_, _, errno = syscall.RawSyscall6(unix.SYS_EXECVE, uintptr(unsafe.Pointer(l.path)),
+			uintptr(unsafe.Pointer(l.argv)), uintptr(unsafe.Pointer(l.envp)), 0, 0, 0)
 	}
 	msg := [2]uint32{step, uint32(errno)} //nolint:gosec // an error number
-	_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, l.errFD, uintptr(unsafe.Pointer(&msg)), unsafe.Sizeof(msg))
+	_, _, _ = syscall.RawSyscall6(unix.SYS_WRITE, l.errFD, uintptr(unsafe.Pointer(&msg)), unsafe.Sizeof(msg), 0, 0, 0)
 	for {
-		_, _, _ = syscall.RawSyscall(unix.SYS_EXIT_GROUP, 127, 0, 0)
+		_, _, _ = syscall.RawSyscall6(unix.SYS_EXIT_GROUP, 127, 0, 0, 0, 0, 0)
 	}
 }
 
 //go:norace
 //go:nosplit
 func prepare(l *launch) (uint32, syscall.Errno) {
-	if _, _, errno := syscall.RawSyscall(unix.SYS_SETSID, 0, 0, 0); errno != 0 {
+	if _, _, errno := syscall.RawSyscall6(unix.SYS_SETSID, 0, 0, 0, 0, 0, 0); errno != 0 {
 		return stepSession, errno
 	}
 	if _, _, errno := syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0, 0); errno != 0 {
 		return stepSession, errno
 	}
-	if ppid, _, _ := syscall.RawSyscall(unix.SYS_GETPPID, 0, 0, 0); ppid != l.initPid {
+	if ppid, _, _ := syscall.RawSyscall6(unix.SYS_GETPPID, 0, 0, 0, 0, 0, 0); ppid != l.initPid {
 		return stepSession, unix.ESRCH
 	}
 	self := uint8('0')
 	for i := uintptr(0); i < l.ndoors; i++ {
-		if _, _, errno := syscall.RawSyscall(unix.SYS_WRITE, l.doors[i&3], uintptr(unsafe.Pointer(&self)), 1); errno != 0 {
+		if _, _, errno := syscall.RawSyscall6(unix.SYS_WRITE, l.doors[i&3], uintptr(unsafe.Pointer(&self)), 1, 0, 0, 0); errno != 0 {
 			return stepCgroup, errno
 		}
 	}
 	if errno := placeFiles(l); errno != 0 {
 		return stepFiles, errno
 	}
-	if _, _, errno := syscall.RawSyscall(unix.SYS_CHDIR, uintptr(unsafe.Pointer(l.dir)), 0, 0); errno != 0 {
+	if _, _, errno := syscall.RawSyscall6(unix.SYS_CHDIR, uintptr(unsafe.Pointer(l.dir)), 0, 0, 0, 0, 0); errno != 0 {
 		return stepDir, errno
 	}
 	for i := uintptr(0); i < l.nrlimits; i++ {
@@ -188,7 +195,7 @@ func prepare(l *launch) (uint32, syscall.Errno) {
 		}
 	}
 	if l.trusted {
-		return unblock(l)
+		return 0, 0
 	}
 	if errno := dropPrivileges(l); errno != 0 {
 		return stepCaps, errno
@@ -201,10 +208,10 @@ func prepare(l *launch) (uint32, syscall.Errno) {
 func placeFiles(l *launch) syscall.Errno {
 	// Everything closes on exec but what is put in its place below. An old
 	// kernel without the call still closes what Go opened.
-	_, _, _ = syscall.RawSyscall(unix.SYS_CLOSE_RANGE, 3, ^uintptr(0)>>33, unix.CLOSE_RANGE_CLOEXEC)
+	_, _, _ = syscall.RawSyscall6(unix.SYS_CLOSE_RANGE, 3, ^uintptr(0)>>33, unix.CLOSE_RANGE_CLOEXEC, 0, 0, 0)
 	for i := uintptr(0); i < l.files; i++ {
 		k := i % (3 + maxExtra)
-		if _, _, errno := syscall.RawSyscall(unix.SYS_DUP3, l.from[k], l.to[k], 0); errno != 0 {
+		if _, _, errno := syscall.RawSyscall6(unix.SYS_DUP3, l.from[k], l.to[k], 0, 0, 0, 0); errno != 0 {
 			return errno
 		}
 	}
@@ -229,7 +236,7 @@ func dropPrivileges(l *launch) syscall.Errno {
 		}
 	}
 	_, _, _ = syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0, 0)
-	_, _, errno := syscall.RawSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(l.capHeader)), uintptr(unsafe.Pointer(l.capData)), 0)
+	_, _, errno := syscall.RawSyscall6(unix.SYS_CAPSET, uintptr(unsafe.Pointer(l.capHeader)), uintptr(unsafe.Pointer(l.capData)), 0, 0, 0, 0)
 	return errno
 }
 
@@ -240,16 +247,16 @@ func restrict(l *launch) (uint32, syscall.Errno) {
 		return stepPrivs, errno
 	}
 	if l.landlock {
-		if _, _, errno := syscall.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, l.landlockFD, l.landFlags, 0); errno != 0 {
+		if _, _, errno := syscall.RawSyscall6(unix.SYS_LANDLOCK_RESTRICT_SELF, l.landlockFD, l.landFlags, 0, 0, 0, 0); errno != 0 {
 			return stepLandlock, errno
 		}
 	}
 	if l.prog != nil {
-		if _, _, errno := syscall.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(l.prog))); errno != 0 {
+		if _, _, errno := syscall.RawSyscall6(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(l.prog)), 0, 0, 0); errno != 0 {
 			return stepSeccomp, errno
 		}
 	}
-	return unblock(l)
+	return 0, 0
 }
 
 // unblock lets signals through again.

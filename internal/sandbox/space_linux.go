@@ -22,9 +22,11 @@ type space struct {
 	flags   uintptr
 	control uintptr
 	poll    [2]unix.PollFd
-	period  *unix.Timespec
-	note    note
-	keep    []any
+	// info takes what the signal descriptor says, which nobody reads.
+	info   [128]byte
+	period *unix.Timespec
+	note   note
+	keep   []any
 }
 
 // note is what process 1 tells the parent, as it lies in memory.
@@ -99,7 +101,7 @@ func forkSpace(s *space) (uintptr, syscall.Errno) {
 	}
 	s.live()
 	for {
-		_, _, _ = syscall.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
+		_, _, _ = syscall.RawSyscall6(unix.SYS_EXIT_GROUP, 0, 0, 0, 0, 0, 0)
 	}
 }
 
@@ -131,7 +133,7 @@ func (s *space) live() {
 	}
 	for i := range s.command.from {
 		if uintptr(i) < s.command.files {
-			_, _, _ = syscall.RawSyscall(unix.SYS_CLOSE, s.command.from[i], 0, 0)
+			_, _, _ = syscall.RawSyscall6(unix.SYS_CLOSE, s.command.from[i], 0, 0, 0, 0, 0)
 		}
 	}
 	s.note.Kind = noteStarted
@@ -147,9 +149,12 @@ func (s *space) become() {
 	l := s.command
 	step, errno := prepare(l)
 	if errno == 0 {
+		step, errno = unblock(l)
+	}
+	if errno == 0 {
 		step = stepExec
-		_, _, errno = syscall.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(l.path)),
-			uintptr(unsafe.Pointer(l.argv)), uintptr(unsafe.Pointer(l.envp)))
+		_, _, errno = syscall.RawSyscall6(unix.SYS_EXECVE, uintptr(unsafe.Pointer(l.path)),
+			uintptr(unsafe.Pointer(l.argv)), uintptr(unsafe.Pointer(l.envp)), 0, 0, 0)
 	}
 	s.note.Kind, s.note.Step, s.note.Errno = noteStartFailed, step, uint32(errno) //nolint:gosec // a small number
 	s.tell()
@@ -162,7 +167,6 @@ func (s *space) become() {
 func (s *space) wait(leader uintptr) {
 	s.poll[0] = unix.PollFd{Fd: int32(s.control), Events: unix.POLLIN}                //nolint:gosec // a descriptor
 	s.poll[1] = unix.PollFd{Fd: int32(s.setup.regs[regSignals]), Events: unix.POLLIN} //nolint:gosec // a descriptor
-	var info [128]byte
 	for s.note.Exited == 0 {
 		n, _, errno := syscall.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&s.poll)), 2,
 			uintptr(unsafe.Pointer(s.period)), 0, 0, 0)
@@ -175,7 +179,7 @@ func (s *space) wait(leader uintptr) {
 			s.tell()
 			continue
 		}
-		_, _, _ = syscall.RawSyscall(unix.SYS_READ, s.setup.regs[regSignals], uintptr(unsafe.Pointer(&info)), 128)
+		_, _, _ = syscall.RawSyscall6(unix.SYS_READ, s.setup.regs[regSignals], uintptr(unsafe.Pointer(&s.info)), 128, 0, 0, 0)
 		for {
 			pid, _, errno := syscall.RawSyscall6(unix.SYS_WAIT4, ^uintptr(0), uintptr(unsafe.Pointer(&s.note.Status)), unix.WNOHANG, 0, 0, 0)
 			if errno != 0 || pid == 0 {
@@ -207,7 +211,7 @@ func (s *space) end(leader uintptr) {
 		}
 	}
 	everyone := ^uintptr(0)
-	_, _, _ = syscall.RawSyscall(unix.SYS_KILL, everyone, uintptr(unix.SIGKILL), 0)
+	_, _, _ = syscall.RawSyscall6(unix.SYS_KILL, everyone, uintptr(unix.SIGKILL), 0, 0, 0, 0)
 	for {
 		pid, _, errno := syscall.RawSyscall6(unix.SYS_WAIT4, everyone, uintptr(unsafe.Pointer(&status)), 0, 0, 0, 0)
 		if errno == unix.EINTR {
@@ -231,8 +235,8 @@ func (s *space) end(leader uintptr) {
 //go:nosplit
 func (s *space) measure() {
 	const children = ^uintptr(0) // RUSAGE_CHILDREN
-	_, _, _ = syscall.RawSyscall(unix.SYS_GETRUSAGE, children, uintptr(unsafe.Pointer(&s.note.Usage)), 0)
-	_, _, _ = syscall.RawSyscall(unix.SYS_FSTATFS, s.setup.regs[regStore], uintptr(unsafe.Pointer(&s.note.Store)), 0)
+	_, _, _ = syscall.RawSyscall6(unix.SYS_GETRUSAGE, children, uintptr(unsafe.Pointer(&s.note.Usage)), 0, 0, 0, 0)
+	_, _, _ = syscall.RawSyscall6(unix.SYS_FSTATFS, s.setup.regs[regStore], uintptr(unsafe.Pointer(&s.note.Store)), 0, 0, 0, 0)
 }
 
 //go:norace
