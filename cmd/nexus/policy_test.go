@@ -11,10 +11,10 @@ import (
 	"nexuscore.dev/nexus/internal/run"
 )
 
-// evalFixed makes the tests green in a way that a person must look at.
-var evalFixed = strings.Replace(calcBroken, "return a - b", `return eval("a + b")`, 1)
+// shellFixed makes the tests green in a way that a person must look at.
+var shellFixed = strings.Replace(calcBroken, "return a - b", "import os\n    return a + b + os.system(':')", 1)
 
-const evalOff = "version: 1\nname: loose\nrules:\n  - {id: eval, severity: 'off'}\n"
+const shellOff = "version: 1\nname: loose\nrules:\n  - {id: shell, severity: 'off'}\n"
 
 // TestPolicyDecides: a fix that the tests prove still needs the rules, and
 // nothing in the healed folder has a say in them.
@@ -27,10 +27,10 @@ func TestPolicyDecides(t *testing.T) {
 		says             string
 	}{
 		"an ordinary fix":          {fix: strings.Replace(calcFixed, "    return a + b", "    print(a)\n    return a + b", 1), state: run.Approved, says: `"rules":"default-1@`},
-		"a rule of ours":           {fix: evalFixed, state: run.NeedsHumanReview, says: "runs text as code [eval, major]"},
-		"turned off by the user":   {fix: evalFixed, file: evalOff, place: "user.yaml", state: run.Approved, says: `"rules":"default-1+loose@`},
-		"by the environment":       {fix: evalFixed, file: evalOff, place: "user.yaml", env: true, state: run.Approved},
-		"turned off by the folder": {fix: evalFixed, file: evalOff, place: "calc/policy.yaml", state: run.NeedsHumanReview, says: "[eval, major]"},
+		"a rule of ours":           {fix: shellFixed, state: run.NeedsHumanReview, says: "through a shell [shell, major]"},
+		"turned off by the user":   {fix: shellFixed, file: shellOff, place: "user.yaml", state: run.Approved, says: `"rules":"default-1+loose@`},
+		"by the environment":       {fix: shellFixed, file: shellOff, place: "user.yaml", env: true, state: run.Approved},
+		"turned off by the folder": {fix: shellFixed, file: shellOff, place: "calc/policy.yaml", state: run.NeedsHumanReview, says: "[shell, major]"},
 		"a rule of the user": {
 			fix: calcFixed, file: `{"version": 1, "name": "strict", "rules": [{"id": "plus", "severity": "critical", "added": "\\+"}]}`,
 			place: "user.json", state: run.NeedsHumanReview, says: "[plus, critical]",
@@ -70,7 +70,7 @@ func TestPolicyFiles(t *testing.T) {
 	w := newWorld(t)
 	dir := w.project("calc")
 	w.write(w.dir, "broken.yaml", "version: 1\nname: a\nrules:\n  - {id: a, severity: major, added: '('}\n")
-	w.write(w.dir, "fine.yaml", evalOff)
+	w.write(w.dir, "fine.yaml", shellOff)
 	before := w.tree(dir)
 	file := func(name string) string { return filepath.Join(w.dir, name) }
 	for _, args := range [][]string{
@@ -94,11 +94,11 @@ func TestPolicyFiles(t *testing.T) {
 	require.Zero(t, w.nexus("policy", "check", file("shown.yaml")).exit)
 	require.NotContains(t, w.nexus("policy", "show", file("fine.yaml")).out, "id: eval")
 
-	j, r := w.judged(fence(evalFixed), dir, "--policy", "default")
+	j, r := w.judged(fence(shellFixed), dir, "--policy", "default")
 	require.Equal(t, "policy", j.Gate, r.out)
 	require.Equal(t, "eval", j.Reason)
-	j, r = w.judged(fence(evalFixed), dir, "--policy", file("fine.yaml"))
+	j, r = w.judged(fence(shellFixed), dir, "--policy", file("fine.yaml"))
 	require.True(t, j.Accepted, r.out)
-	j, r = w.judged(fence(evalFixed), dir)
+	j, r = w.judged(fence(shellFixed), dir)
 	require.True(t, j.Accepted, r.out)
 }

@@ -396,7 +396,7 @@ type reviewRetryCmd struct {
 
 // Run asks the sources again.
 func (c *reviewRetryCmd) Run(e *env) error {
-	return c.decide(e, run.Child{Decision: run.DecideRetry, Hint: c.Hint}, func(s run.State, h *wire.Heal) error {
+	return c.decide(e, run.Child{Decision: run.DecideRetry, Hint: c.Hint}, func(_ run.State, h *wire.Heal) error {
 		h.Sources = slices.DeleteFunc(h.Sources, func(src string) bool { return src == string(run.SourcePerson) })
 		if len(c.Source) > 0 {
 			h.Sources = c.Source

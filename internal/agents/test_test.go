@@ -156,7 +156,7 @@ func TestNamesOfTests(t *testing.T) {
 	for p, want := range map[string]bool{
 		"test_a.py": true, "a/test_a.py": true, "a/b_test.go": true, "conftest.py": true, "a/conftest.py": true, "tox.ini": true,
 		"tests/data/x.json": true, "src/test/java/A.java": true, "noxfile.py": true, "pytest.ini": true,
-		"a.py": false, "testing/a.py": false, "attest_a.py": false, "contest.py": false, "test.py": false, "src/latest/a.py": false,
+		"a.py": false, "testing/a.py": false, "attest_a.py": false, "contest.py": false, "test.py": true, "src/latest/a.py": false,
 	} {
 		require.Equal(t, want, ProtectedName(p), p)
 	}

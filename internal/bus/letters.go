@@ -107,6 +107,9 @@ func (b *Bus) LetterTask(ctx context.Context, l Letter) (tenant string, body []b
 		return "", nil, ErrNoTask
 	}
 	log, err := b.ReadLog(ctx, l.Run)
+	if errors.Is(err, wire.ErrMalformed) {
+		return "", nil, fmt.Errorf("%w: %w", ErrNoTask, err) // its task cannot be read
+	}
 	if err != nil {
 		return "", nil, err
 	}

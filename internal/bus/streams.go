@@ -30,15 +30,15 @@ const (
 // Sizes of the streams. RUNS has no age limit: a run leaves it only as a
 // whole.
 const (
-	maxRuns       = 8 << 30
+	maxRuns       = 4 << 30
 	maxTasks      = 256 << 20
-	maxOutcomes   = 1 << 30
+	maxOutcomes   = 512 << 20
 	maxTimers     = 256 << 20
-	maxDead       = 1 << 30
+	maxDead       = 512 << 20
 	maxAdvisories = 64 << 20
-	maxImported   = 1 << 30
+	maxImported   = 512 << 20
 	maxReviews    = 64 << 20
-	maxArtifacts  = 32 << 30
+	maxArtifacts  = 12 << 30
 	// dedupe is how long a stream remembers message ids.
 	dedupe = 2 * time.Minute
 	// advisoryAge is how long an advisory waits for the sweeper.
@@ -79,7 +79,7 @@ type ProvisionOption func(*provision) error
 
 type provision struct{ runsBytes int64 }
 
-// RunsBytes is the most bytes of the log of runs; default 8 GiB, at least
+// RunsBytes is the most bytes of the log of runs; default 4 GiB, at least
 // 64 KiB. It changes an existing log.
 func RunsBytes(n int64) ProvisionOption {
 	return func(p *provision) error {
@@ -193,7 +193,7 @@ func unsuitable(name string, err error) error {
 	case errors.Is(err, errForeign), isCode(err, codeOverlap):
 		hint = ": use an account of its own for nexus, or remove the other stream"
 	case isCode(err, codeNoStorage, codeMaxStreams, codeAccountSpace):
-		hint = ": raise the JetStream limits of the server or the account (max_file, streams); nexus reserves about 44 GiB"
+		hint = ": raise the JetStream limits of the server or the account (max_file, streams); nexus reserves about 19 GiB"
 	case isCode(err, codeNoPeers, codeFewPeers):
 		hint = ": the cluster has fewer servers than replicas are asked for"
 	}

@@ -339,7 +339,8 @@ func greenTogetherOnly(base, got Evidence, id string) bool {
 	case is == OutcomePassed, was == OutcomeError, was != OutcomePassed && base.Outcomes[id] == OutcomePassed:
 		return false
 	case is == "":
-		return was == OutcomePassed
+		// What could be told apart and no longer can is hidden, not proved.
+		return was != ""
 	case was == "":
 		return is == OutcomeFailed
 	}

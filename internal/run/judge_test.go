@@ -164,12 +164,12 @@ var (
 		"red apart from the code": {
 			split(base, "a::x", "failed"), split(green, "a::x", "failed"), run.VerdictUntrusted, "green only in the process of the code under test: a::x", nil,
 		},
-		"apart, decided by no plain data": {split(base, "a::x", "failed"), split(green, "a::x", "error"), run.VerdictUntrusted, "green only in the process of the code under test: a::x", nil},
-		"green apart too":                 {split(base, "a::x", "failed", "a::y", "passed"), split(green, "a::x", "passed", "a::y", "passed"), run.VerdictPassed, "", nil},
-		"never plain":                     {split(base, "a::x", "error"), split(green, "a::x", "failed"), run.VerdictPassed, "", nil},
-		"red apart on the base":           {split(base, "a::y", "failed"), split(green, "a::y", "failed"), run.VerdictPassed, "", nil},
-		"no longer told apart":            {split(base, "a::y", "passed"), green, run.VerdictUntrusted, "green only in the process of the code under test: a::y", nil},
-		"new objects":                     {split(base, "a::x", "failed"), green, run.VerdictPassed, "", nil},
+		"apart, decided by no plain data":  {split(base, "a::x", "failed"), split(green, "a::x", "error"), run.VerdictUntrusted, "green only in the process of the code under test: a::x", nil},
+		"green apart too":                  {split(base, "a::x", "failed", "a::y", "passed"), split(green, "a::x", "passed", "a::y", "passed"), run.VerdictPassed, "", nil},
+		"never plain":                      {split(base, "a::x", "error"), split(green, "a::x", "failed"), run.VerdictPassed, "", nil},
+		"red apart on the base":            {split(base, "a::y", "failed"), split(green, "a::y", "failed"), run.VerdictPassed, "", nil},
+		"no longer told apart":             {split(base, "a::y", "passed"), green, run.VerdictUntrusted, "green only in the process of the code under test: a::y", nil},
+		"the fixed test is not told apart": {split(base, "a::x", "failed"), green, run.VerdictUntrusted, "green only in the process of the code under test: a::x", nil},
 		"a test that came up beside others": {
 			suite("t::A", "failed", "!t::A/one", "failed"), suite("t::A", "passed", "!t::A/one", "passed"), run.VerdictPassed, "", func(t *testing.T, v run.Verdict) {
 				t.Helper()

@@ -259,8 +259,23 @@ func runPython(ctx context.Context, plan Plan, root string, opts Options) (run.E
 	e.Seconds += apart.Seconds
 	if apart.Canary && len(apart.Tampered) == 0 {
 		e.Split = apart.Outcomes
+	} else {
+		e.Signs = append(e.Signs, "the run apart from the code did not end by itself"+because(apart))
 	}
 	return e, out, nil
+}
+
+// because says what ended a run, as far as the sandbox knows.
+func because(e run.Evidence) string {
+	switch {
+	case e.Limit != "":
+		return ": limit " + e.Limit
+	case e.Timeout:
+		return ": time limit"
+	case e.Signal != "":
+		return ": " + e.Signal
+	}
+	return ""
 }
 
 func runPythonOnce(ctx context.Context, plan Plan, root string, opts Options, split bool) (run.Evidence, []byte, error) {

@@ -1,3 +1,5 @@
+//go:build drill
+
 package main
 
 import (
@@ -13,9 +15,9 @@ import (
 // testFiles is how many test files a large project has.
 const testFiles = 9_000
 
-// TestHealOfALargeProject: a run of a project with thousands of test files
+// TestDrillLargeProject: a run of a project with thousands of test files
 // ends as that of a small one does, whether it is healed or handed over.
-func TestHealOfALargeProject(t *testing.T) {
+func TestDrillLargeProject(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.script(answer(fenced(wrong)), answer(fenced(calcFixed)))
@@ -36,9 +38,9 @@ func TestHealOfALargeProject(t *testing.T) {
 	}
 }
 
-// TestHealWithManyRedTests: neither the ids of 20,000 red tests nor the
+// TestDrillManyRedTests: neither the ids of 20,000 red tests nor the
 // output about them fit into an event, and the run hands over as any other.
-func TestHealWithManyRedTests(t *testing.T) {
+func TestDrillManyRedTests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.env = append(w.env, "NEXUS_DEBUG_MAX_RETRIES=1")
