@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -125,10 +124,7 @@ type deadShowCmd struct {
 // Run shows a letter.
 func (c *deadShowCmd) Run(ctx context.Context, e *env) error {
 	return c.letter(ctx, e, func(_ *node.Node, b *bus.Bus, l bus.Letter) error {
-		tried, refs, err := history(ctx, b, l)
-		if err != nil {
-			return err
-		}
+		tried, refs, unread := history(ctx, b, l) // told below: the letter is what matters
 		if c.JSON {
 			return json.NewEncoder(e.out).Encode(struct {
 				listed
@@ -164,6 +160,9 @@ func (c *deadShowCmd) Run(ctx context.Context, e *env) error {
 		}
 		if l.Cut {
 			fmt.Fprintln(e.out, "… (only the beginning was kept)")
+		}
+		if unread != nil {
+			return fmt.Errorf("the log of its run cannot be read: %w", unread)
 		}
 		if l.Run != "" {
 			fmt.Fprintf(e.out, "\n'nexus run show %s' tells the whole run\n", runOf(l))
@@ -246,11 +245,12 @@ func (c *deadRequeueCmd) Run(ctx context.Context, e *env) error {
 	})
 }
 
+// maxTask is the most bytes of a task.
+const maxTask = 1 << 20
+
 func readPayload(path string) ([]byte, error) {
-	if path == "-" {
-		return io.ReadAll(os.Stdin)
-	}
-	return os.ReadFile(path)
+	text, err := readText(path, maxTask)
+	return []byte(text), err
 }
 
 // explain says what to do about a letter that cannot be started as it is.

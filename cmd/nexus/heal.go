@@ -60,10 +60,9 @@ func (c *healCmd) Run(e *env) error {
 // told ends the output of a heal.
 func told(view *view, err error) error {
 	var code exitError
-	if err != nil && view.json && !errors.As(err, &code) {
+	if err != nil && view.json && !view.told.Load() && !errors.As(err, &code) {
 		view.Result(run.Summary{State: run.Failed, Exit: 1, Reason: err.Error(), Tries: []run.AttemptSummary{}, Files: []string{}})
 	}
-	view.flush()
 	return err
 }
 
@@ -126,11 +125,12 @@ func heed(h *node.Heal, view *view, e *env) (stop func()) {
 			case <-done:
 				return
 			case s := <-sig:
+				means := h.Ending()
 				if !h.Stop() {
 					fmt.Fprintln(e.err, "nexus:", h.Remains())
 					os.Exit(1)
 				}
-				view.Note(fmt.Sprintf("stopping (%s): the run ends and the folder is put back as it was (Ctrl-C again to leave at once)", s))
+				view.Note(fmt.Sprintf("stopping (%s): %s (Ctrl-C again to leave at once)", s, means))
 			}
 		}
 	}()

@@ -219,7 +219,6 @@ func (c *runWatchCmd) Run(ctx context.Context, e *env) error {
 		}
 		sum := run.Summarise(last)
 		v.Result(sum)
-		v.flush()
 		if sum.Exit != 0 {
 			return exitError(sum.Exit)
 		}

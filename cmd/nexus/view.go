@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mattn/go-isatty"
@@ -27,8 +28,8 @@ type view struct {
 	// width is the number of columns of the terminal; a live line that is
 	// longer would leave its first part behind.
 	width int
-	// last is a result that flush prints.
-	last *run.Summary
+	// told is true once the result was printed: with --json nothing follows it.
+	told atomic.Bool
 
 	mu    sync.Mutex
 	began time.Time
@@ -66,7 +67,11 @@ func (v *view) start(dir string) {
 
 // Note is a sentence about the command itself.
 func (v *view) Note(text string) {
-	if v.json {
+	switch {
+	case v.json && v.told.Load():
+		fmt.Fprintln(v.err, "nexus:", text)
+		return
+	case v.json:
 		v.print(map[string]string{"type": "note", "text": text})
 		return
 	}
@@ -96,11 +101,14 @@ func (v *view) Event(ev run.Event, s run.State) {
 	}
 }
 
-// Result shows the end of the run; as JSON it is held back until flush, as
-// the last line.
+// Result shows the end of the run, as soon as that is known; as JSON it is the
+// last line.
 func (v *view) Result(sum run.Summary) {
-	if v.json {
-		v.last = &sum
+	if v.told.Store(true); v.json {
+		v.print(struct {
+			Type string `json:"type"`
+			run.Summary
+		}{"result", sum})
 		return
 	}
 	v.idle()
@@ -143,17 +151,6 @@ func (v *view) Result(sum run.Summary) {
 	row("time", fmt.Sprintf("%.1f s", sum.Seconds))
 	if sum.State == run.NeedsHumanReview {
 		row("next", "read the report; 'nexus run show "+sum.Run[:8]+"' lists every attempt")
-	}
-}
-
-// flush prints the result that was held back.
-func (v *view) flush() {
-	if v.last != nil {
-		v.print(struct {
-			Type string `json:"type"`
-			run.Summary
-		}{"result", *v.last})
-		v.last = nil
 	}
 }
 

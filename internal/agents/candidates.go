@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	rdebug "runtime/debug"
 	"slices"
 	"sync"
 	"time"
 
 	"nexuscore.dev/nexus/internal/bus"
+	"nexuscore.dev/nexus/internal/failure"
 	"nexuscore.dev/nexus/internal/run"
 	"nexuscore.dev/nexus/internal/testrun"
 )
@@ -46,7 +48,7 @@ func (t *tester) candidates(ctx context.Context, job bus.Job, s suite) ([]run.Te
 		}
 		wg.Go(func() {
 			defer t.turns.Release(1)
-			v, err := t.candidate(r.lanes[i].ctx, job, s, c)
+			v, err := t.guarded(r.lanes[i].ctx, job, s, c)
 			r.finish(i, v, err)
 		})
 	}
@@ -55,6 +57,18 @@ func (t *tester) candidates(ctx context.Context, job bus.Job, s suite) ([]run.Te
 		return nil, ctx.Err()
 	}
 	return r.results()
+}
+
+// guarded turns a panic into the failure of one candidate: it runs beside the
+// handler, whose own guard would not see it.
+func (t *tester) guarded(ctx context.Context, job bus.Job, s suite, c run.Candidate) (v run.Verdict, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			job.Log.Error().Interface("panic", p).Bytes("stack", rdebug.Stack()).Msg("testing a candidate panicked")
+			err = failure.New(failure.Unexpected, "test", fmt.Errorf("internal error: %v", p))
+		}
+	}()
+	return t.candidate(ctx, job, s, c)
 }
 
 // lastCall ends lastWord before ctx does, or at a tenth of what is left.

@@ -28,7 +28,11 @@ func (r *restorer) handle(ctx context.Context, job bus.Job) (run.Answer, error) 
 	}
 	ans := &run.RollbackAnswer{}
 	err = locked(ctx, job, in.Dir, func() error {
-		rep, err := r.projects.of(job.Run, in.Dir).Restore(ctx, origin, r.store)
+		s, err := job.State(ctx)
+		if err != nil {
+			return err
+		}
+		rep, err := takeBack(ctx, r.projects.of(job.Run, in.Dir), origin, written(s), r.store)
 		ans = proven(rep)
 		return err
 	})

@@ -206,8 +206,8 @@ func (b *bench) pending(name run.Worker, want run.Ask) bus.Job {
 }
 
 // intake lets the task in with the settings under which the worker is asked.
-func (b *bench) intake(want run.Ask) func(string, wire.Heal) (run.Task, error) {
-	return func(tenant string, h wire.Heal) (run.Task, error) {
+func (b *bench) intake(want run.Ask) func(context.Context, string, wire.Heal) (run.Task, error) {
+	return func(_ context.Context, tenant string, h wire.Heal) (run.Task, error) {
 		t := run.Task{
 			Tenant: tenant, Dir: h.Dir, Home: home, Sources: []run.Source{run.SourceModel},
 			Deliver: run.DeliverApply, Limits: run.DefaultLimits(),

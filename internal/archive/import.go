@@ -18,8 +18,8 @@ import (
 const (
 	maxHead     = 1 << 20
 	maxEvents   = 2000
-	maxEvent    = 4 << 20
-	maxArtifact = 1 << 30
+	maxEvent    = 1 << 20 // as large as a message
+	maxArtifact = 256 << 20
 )
 
 // ErrArchive says that a file is no archive of a run, or a damaged one.
@@ -52,11 +52,16 @@ func Import(ctx context.Context, b *bus.Bus, r io.Reader) (Head, error) {
 			var e bus.RawEvent
 			e, err = readEvent(in, h)
 			events = append(events, e)
-		case strings.HasPrefix(h.Name, artifactsDir):
-			artifacts++
-			err = readArtifact(ctx, b, in, h)
+		case strings.HasPrefix(h.Name, artifactsDir) && artifacts < head.Artifacts && len(events) == head.Events:
+			if artifacts == 0 {
+				// Nothing is stored before the run itself was understood.
+				err = b.CheckLog(ctx, head.Run, events)
+			}
+			if artifacts++; err == nil {
+				err = readArtifact(ctx, b, in, h)
+			}
 		default:
-			err = fmt.Errorf("%w: unknown part %q", ErrArchive, h.Name)
+			err = fmt.Errorf("%w: %q is unknown or out of place", ErrArchive, h.Name)
 		}
 		if err != nil {
 			return head, err

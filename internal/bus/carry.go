@@ -72,9 +72,9 @@ func decodeLog(id string, events []RawEvent) (Log, error) {
 	return l, nil
 }
 
-// ImportLog stores a closed run that another bus made, outside of the log on
-// which workers act. Importing it again completes what a crash left.
-func (b *Bus) ImportLog(ctx context.Context, id string, events []RawEvent) error {
+// CheckLog says why a run from elsewhere cannot be imported, or nil: its
+// events are a whole, closed run that this bus did not make itself.
+func (b *Bus) CheckLog(ctx context.Context, id string, events []RawEvent) error {
 	l, err := decodeLog(id, events)
 	if err != nil {
 		return err
@@ -92,6 +92,15 @@ func (b *Bus) ImportLog(ctx context.Context, id string, events []RawEvent) error
 	}
 	if len(own) > 0 {
 		return fmt.Errorf("%w: %s", ErrRunKnown, id)
+	}
+	return nil
+}
+
+// ImportLog stores a closed run that another bus made, outside of the log on
+// which workers act. Importing it again completes what a crash left.
+func (b *Bus) ImportLog(ctx context.Context, id string, events []RawEvent) error {
+	if err := b.CheckLog(ctx, id, events); err != nil {
+		return err
 	}
 	there, err := b.rawLog(ctx, streamImported, wire.ImportedFilter(id))
 	if err != nil {

@@ -20,7 +20,7 @@ type ConductorConfig struct {
 	// Intake turns a received task into the task of a run, or says why it is
 	// refused. Every way in passes it. It is not asked again about a task
 	// whose run is open.
-	Intake func(tenant string, h wire.Heal) (run.Task, error)
+	Intake func(ctx context.Context, tenant string, h wire.Heal) (run.Task, error)
 	// Settled is called after a run has settled; it may be called again for
 	// the same run, also after a restart. Optional.
 	Settled func(run.State)
@@ -132,7 +132,7 @@ func (c *Conductor) task(ctx context.Context, msg jetstream.Msg) error {
 	}
 	id := wire.RunID(tenant, key...)
 	return c.dispatch(ctx, id, work{msg, func(ctx context.Context, l *lane) error {
-		err := l.open(ctx, id, msg, func() (run.Task, error) { return c.cfg.Intake(tenant, got.Heal) })
+		err := l.open(ctx, id, msg, func() (run.Task, error) { return c.cfg.Intake(ctx, tenant, got.Heal) })
 		if hopeless(err) {
 			return c.bus.unfit(ctx, msg, id, 0, err)
 		}

@@ -101,7 +101,7 @@ func (b *Bus) LetterTask(ctx context.Context, l Letter) (tenant string, body []b
 		if l.Cut {
 			return "", nil, ErrCut
 		}
-		return tenant, l.Payload, nil
+		return tenant, wire.TaskBody(l.Payload), nil
 	}
 	if !wire.ValidRun(l.Run) {
 		return "", nil, ErrNoTask

@@ -67,7 +67,7 @@ func TestForeignServer(t *testing.T) {
 	got := make(chan Job, 1)
 	w := Worker{Name: run.Snapshot, Handle: stuck(got)}
 	require.NoError(t, b.ProvisionWorker(ctx, w))
-	c, err := NewConductor(b, ConductorConfig{Intake: accept})
+	c, err := NewConductor(b, ConductorConfig{Intake: anytime(accept)})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 2)

@@ -91,7 +91,7 @@ func TestRecoverArmsTimers(t *testing.T) {
 	b = start(t, setup{dir: b.set.dir, noConductor: true})
 	require.NoError(t, b.core.disarm(t.Context(), id))
 	require.Empty(t, b.schedules())
-	c, err := NewConductor(b.core, ConductorConfig{Intake: accept})
+	c, err := NewConductor(b.core, ConductorConfig{Intake: anytime(accept)})
 	require.NoError(t, err)
 	require.NoError(t, c.Recover(t.Context(), id))
 	require.Len(t, b.schedules(), 2)

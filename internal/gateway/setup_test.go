@@ -104,7 +104,7 @@ func (b *bench) startBus(t *testing.T, o options) {
 	require.Equal(t, diffRef(), ref)
 	g, ctx := errgroup.WithContext(ctx)
 	if !o.idle {
-		c, err := bus.NewConductor(core, bus.ConductorConfig{Intake: admit})
+		c, err := bus.NewConductor(core, bus.ConductorConfig{Intake: func(_ context.Context, tenant string, h wire.Heal) (run.Task, error) { return admit(tenant, h) }})
 		require.NoError(t, err)
 		g.Go(func() error { return c.Run(ctx) })
 	}

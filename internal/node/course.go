@@ -94,6 +94,21 @@ func (h *Heal) Stop() bool {
 	return true
 }
 
+// Ending says what Stop would mean now.
+func (h *Heal) Ending() string {
+	c := &h.course
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch c.stage {
+	case stageStaying:
+		return "this heal is done; the other runs that this process drives are interrupted, and 'nexus heal' of their folders continues them"
+	case stageRunning:
+		return "the run ends and the folder is put back as it was"
+	case stageStarting:
+	}
+	return "no run is begun"
+}
+
 // Remains says what is left to do when this process ends now.
 func (h *Heal) Remains() string {
 	c := &h.course

@@ -119,7 +119,7 @@ func (h *Heal) finish(ctx context.Context, s run.State, err error) (run.Summary,
 		return sum, err
 	}
 	err = h.node.AwaitOthers(staying, func(open int) {
-		h.show.Note(fmt.Sprintf("this process also runs the bus for %d other run(s); it stays until they have ended", open))
+		h.show.Note(fmt.Sprintf("this process also runs the bus for %d other run(s); it stays until they have ended; Ctrl-C ends it, and their next heal goes on", open))
 	})
 	if err != nil {
 		h.show.Warn(err)

@@ -132,7 +132,7 @@ func TestInterruptedBeforeTheQueue(t *testing.T) {
 }
 
 // TestStateFolderIsGone: a run whose state folder was removed cannot be
-// continued by anybody; that is said, and the folder is free again.
+// continued by anybody; that is an error once, and the folder is free again.
 func TestStateFolderIsGone(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -148,11 +148,29 @@ func TestStateFolderIsGone(t *testing.T) {
 	all, err := p.cfg.Claims.List()
 	require.NoError(t, err)
 	require.NoError(t, os.RemoveAll(all[0].State))
-	h, shown := p.heal(p.task())
+	h, _ = p.heal(p.task())
+	_, err = h.Run(t.Context())
+	require.ErrorContains(t, err, "the state of run old, which was interrupted on this folder, is gone")
+	require.Empty(t, p.claims(), "a person was told, and the folder is free")
+	h, _ = p.heal(p.task())
 	sum, err := h.Run(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, run.Approved, sum.State)
-	require.ErrorContains(t, shown.warned[0], "run old is gone")
+}
+
+// TestOwnStateFolderIsGone: the same where the new run has the folder that was
+// removed.
+func TestOwnStateFolderIsGone(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write("answer.txt", "good\n")
+	d, end := driver(t)
+	p.claimed(p.dir, "old", d)
+	end()
+	require.NoError(t, os.RemoveAll(p.cfg.State))
+	h, _ := p.heal(p.task())
+	_, err := h.Run(t.Context())
+	require.ErrorContains(t, err, "is gone")
 	require.Empty(t, p.claims())
 }
 

@@ -220,12 +220,28 @@ func (n *Node) Start(ctx context.Context, adopt string, all bool) error {
 
 // admit is the intake: the rules, and that somebody waits for the task. A
 // task that a dead command left in the queue is nobody's any more.
-func (n *Node) admit(tenant string, h wire.Heal) (run.Task, error) {
+func (n *Node) admit(ctx context.Context, tenant string, h wire.Heal) (run.Task, error) {
 	t, err := n.cfg.Rules.Admit(tenant, h)
+	if err == nil && t.Child != nil {
+		err = n.decided(ctx, t)
+	}
 	if err == nil && t.Driver != nil && t.Driver.Host == n.cfg.Rules.Home && !rollback.ProcessAlive(t.Driver.PID, t.Driver.Start) {
 		err = errors.New("the command that asked for it has ended")
 	}
 	return t, err
+}
+
+// decided refuses a decision that fits no run of this bus.
+func (n *Node) decided(ctx context.Context, t run.Task) error {
+	log, err := n.core.ReadLog(ctx, t.Child.Parent)
+	if err != nil {
+		return err
+	}
+	parent, err := log.State()
+	if err != nil {
+		return err
+	}
+	return t.About(parent)
 }
 
 // workers makes the workers of this process, each with a connection of its

@@ -16,17 +16,23 @@ import (
 // was interrupted and comes first.
 func (h *Heal) claim(id string) (*rollback.Claim, error) {
 	prev, err := h.cfg.Claims.Acquire(h.task.Dir, rollback.Claim{Run: id, State: h.cfg.State})
+	lost, state := "", ""
 	var busy *rollback.BusyError
-	if !errors.As(err, &busy) || !busy.Dead || exists(busy.State) {
+	switch {
+	case errors.As(err, &busy) && busy.Dead && !exists(busy.State):
+		lost, state = busy.Run, busy.State
+	case err == nil && prev != nil && !exists(prev.State):
+		lost, state = prev.Run, prev.State
+	default:
 		return prev, err
 	}
 	// Nothing can continue a run whose state folder was removed, and the
-	// journal that could take it back went with it.
-	if err := h.cfg.Claims.Release(busy.Run); err != nil {
+	// journal that could take it back went with it. A person has to look.
+	if err := errors.Join(h.cfg.Claims.Release(lost), h.cfg.Claims.Release(id)); err != nil {
 		return nil, err
 	}
-	h.show.Warn(fmt.Errorf("the state of the interrupted run %s is gone (%s): it cannot be continued or rolled back", busy.Run, busy.State))
-	return h.claim(id)
+	return nil, fmt.Errorf("the state of run %s, which was interrupted on this folder, is gone (%s): nothing can say whether the folder is as it was; "+
+		"look at it, then run 'nexus heal %s' again", lost, state, h.task.Dir)
 }
 
 func exists(path string) bool {

@@ -55,13 +55,19 @@ func (r Rules) Admit(tenant string, h wire.Heal) (run.Task, error) {
 			t.Sources = append(t.Sources, run.Source(s))
 		}
 	}
+	if len(t.Targets) == 0 {
+		t.Targets = nil // as the log will have it
+	}
 	switch {
 	case tenant != tenantLocal:
 		return t, fmt.Errorf("tenant %q is not served: only %q is", tenant, tenantLocal)
 	case r.OnlyHome && t.Home != r.Home:
 		return t, fmt.Errorf("this bus serves the host %q only, not %q: leave home out", r.Home, t.Home)
-	case r.State != "" && Apart(r.State, t.Dir) != nil:
-		return t, Apart(r.State, t.Dir)
+	}
+	if r.State != "" {
+		if err := Apart(r.State, t.Dir); err != nil {
+			return t, err
+		}
 	}
 	if err := r.allowed(t.Dir); err != nil {
 		return t, err
@@ -80,7 +86,15 @@ func (r Rules) Admit(tenant string, h wire.Heal) (run.Task, error) {
 // Apart refuses a state folder that lies in the project or holds it: a run
 // would take its own log for a part of the project.
 func Apart(state, dir string) error {
-	if rollback.Within(state, dir) || rollback.Within(dir, state) {
+	inside, err := rollback.Below([]string{state}, dir)
+	if err != nil {
+		return err
+	}
+	around, err := rollback.Below([]string{dir}, state)
+	if err != nil {
+		return err
+	}
+	if inside || around {
 		return fmt.Errorf("the state folder %s and the project %s lie in one another: name another folder with --state", state, dir)
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 // was started to ignore, as by nohup, stays ignored.
 func Signals() []os.Signal {
 	var out []os.Signal
-	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 		if !signal.Ignored(s) {
 			out = append(out, s)
 		}

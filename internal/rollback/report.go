@@ -99,7 +99,7 @@ func writeReport(top *os.File, text []byte, plain bool) (err error) {
 		return err
 	}
 	fault.Point("rollback.report.synced")
-	if err := remove(top, ReportName); err != nil {
+	if err := clearReport(top); err != nil {
 		return err
 	}
 	fault.Point("rollback.report.name.before")
@@ -113,6 +113,21 @@ func writeReport(top *os.File, text []byte, plain bool) (err error) {
 	}
 	fault.Point("rollback.report.name.after")
 	return top.Sync()
+}
+
+// clearReport takes an older report of ours away. What somebody else put there
+// since it was looked at stays, and is fs.ErrExist.
+func clearReport(top *os.File) error {
+	there, err := look(top, ReportName)
+	switch {
+	case err != nil:
+		return err
+	case there.absent():
+		return nil
+	case there.other != "" || !isReport(top):
+		return fs.ErrExist
+	}
+	return remove(top, ReportName)
 }
 
 // nameless opens a new file that has no name yet, or where the file system

@@ -76,6 +76,31 @@ func (c *Child) validate(sources []Source) error {
 	return nil
 }
 
+// About says why a decision is none about the task's parent, or nil: the parent
+// has ended without approval, was about the same folder, and had what the
+// person saw.
+func (t Task) About(parent State) error {
+	c := t.Child
+	switch {
+	case c == nil:
+		return nil
+	case parent.Ended == nil:
+		return fmt.Errorf("run %s, which the decision is about, is unknown or has not ended", c.Parent)
+	case parent.Ended.State == Approved:
+		return fmt.Errorf("run %s is approved: there is nothing to decide", c.Parent)
+	case parent.Task.Dir != t.Dir || parent.Task.Home != t.Home:
+		return fmt.Errorf("run %s was about another folder", c.Parent)
+	case c.proposes() && (parent.Origin == nil || parent.Origin.Hash != c.Base):
+		return fmt.Errorf("run %s did not see the project that the decision is bound to", c.Parent)
+	case c.Decision != DecideApprove:
+		return nil
+	}
+	if won, _ := parent.Winner(); won == nil || won.Hash != c.Candidate || won.Diff.SHA256 != c.Text.SHA256 {
+		return fmt.Errorf("run %s did not prove the candidate that is approved", c.Parent)
+	}
+	return nil
+}
+
 // moved says that what a person decided about is not what is there now, or "".
 func (s State) moved() string {
 	c := s.Task.Child

@@ -19,7 +19,7 @@ func Decide(s State) []Command {
 	case s.Ended != nil:
 		return settling(s)
 	case delivered(s):
-		return []Command{Ended{State: Approved, Reason: deliveredReason(*s.Deliver)}}
+		return []Command{Ended{State: Approved, Reason: deliveredReason(s, *s.Deliver)}}
 	case s.Stop != nil:
 		return stopping(s)
 	case len(s.Pending) > 0:
@@ -308,8 +308,11 @@ func landed(s State, d DeliverAnswer, fix string) bool {
 	return d.After == d.Before
 }
 
-func deliveredReason(d DeliverAnswer) string {
+func deliveredReason(s State, d DeliverAnswer) string {
+	c, _ := s.Winner()
 	switch {
+	case d.Delivered == DeliverApply && c != nil && d.After != c.Tree.Hash:
+		return "the fix was applied and verified; other files changed during the run, and the tests have not seen the two together: run them again"
 	case d.Delivered == DeliverApply:
 		return "the fix was applied and verified"
 	case d.Delivered == DeliverPatch:

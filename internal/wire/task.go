@@ -147,6 +147,15 @@ type structured struct {
 	Base64  []byte          `json:"data_base64"`
 }
 
+// TaskBody is the task in a message whose headers are not known: the data of
+// an event in structured mode, else the message itself.
+func TaskBody(message []byte) []byte {
+	if ev, err := unwrap(message); err == nil {
+		return ev.Data
+	}
+	return message
+}
+
 // unwrap reads a CloudEvent in the JSON format.
 func unwrap(body []byte) (structured, error) {
 	var ev structured
