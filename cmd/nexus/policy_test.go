@@ -92,11 +92,11 @@ func TestPolicyFiles(t *testing.T) {
 	require.Zero(t, shown.exit, shown.err)
 	require.NoError(t, os.WriteFile(file("shown.yaml"), []byte(shown.out), 0o600))
 	require.Zero(t, w.nexus("policy", "check", file("shown.yaml")).exit)
-	require.NotContains(t, w.nexus("policy", "show", file("fine.yaml")).out, "id: eval")
+	require.NotContains(t, w.nexus("policy", "show", file("fine.yaml")).out, "id: shell")
 
 	j, r := w.judged(fence(shellFixed), dir, "--policy", "default")
 	require.Equal(t, "policy", j.Gate, r.out)
-	require.Equal(t, "eval", j.Reason)
+	require.Equal(t, "shell", j.Reason)
 	j, r = w.judged(fence(shellFixed), dir, "--policy", file("fine.yaml"))
 	require.True(t, j.Accepted, r.out)
 	j, r = w.judged(fence(shellFixed), dir)

@@ -52,7 +52,9 @@ func Import(ctx context.Context, b *bus.Bus, r io.Reader) (Head, error) {
 			var e bus.RawEvent
 			e, err = readEvent(in, h)
 			events = append(events, e)
-		case strings.HasPrefix(h.Name, artifactsDir) && artifacts < head.Artifacts && len(events) == head.Events:
+		case strings.HasPrefix(h.Name, artifactsDir) && (artifacts == head.Artifacts || len(events) != head.Events):
+			err = cutShort(head, len(events), artifacts)
+		case strings.HasPrefix(h.Name, artifactsDir):
 			if artifacts == 0 {
 				// Nothing is stored before the run itself was understood.
 				err = b.CheckLog(ctx, head.Run, events)
@@ -68,9 +70,14 @@ func Import(ctx context.Context, b *bus.Bus, r io.Reader) (Head, error) {
 		}
 	}
 	if head.Run == "" || len(events) != head.Events || artifacts != head.Artifacts {
-		return head, fmt.Errorf("%w: it is cut short: %d of %d events, %d of %d artifacts", ErrArchive, len(events), head.Events, artifacts, head.Artifacts)
+		return head, cutShort(head, len(events), artifacts)
 	}
 	return head, b.ImportLog(ctx, head.Run, events)
+}
+
+// cutShort says that an archive does not hold what it says that it holds.
+func cutShort(head Head, events, artifacts int) error {
+	return fmt.Errorf("%w: it is cut short: %d of %d events, %d of %d artifacts", ErrArchive, events, head.Events, artifacts, head.Artifacts)
 }
 
 func read(in io.Reader, h *tar.Header, most int64) ([]byte, error) {
