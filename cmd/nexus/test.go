@@ -21,7 +21,7 @@ type testCmd struct {
 	Candidate string `required:"" placeholder:"DIR" help:"The project as it is to be judged."`
 
 	Test        string        `placeholder:"CMD" help:"Test command; default: found from the base's own files."`
-	Level       string        `enum:",user,thin" default:"" placeholder:"LEVEL" help:"Demand a sandbox level: user or thin. Default: the best there is."`
+	Level       string        `enum:",full,user,thin" default:"" placeholder:"LEVEL" help:"Demand a sandbox level: full, user or thin. Default: the best there is."`
 	Net         string        `enum:"none,loopback,full" default:"none" help:"What the tests may reach: none, loopback or full."`
 	Timeout     time.Duration `placeholder:"D" default:"10m" help:"Time limit of one execution of the suite."`
 	TestTimeout time.Duration `placeholder:"D" default:"1m" help:"Time limit of one test, where the runner has one."`
