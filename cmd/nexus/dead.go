@@ -235,7 +235,7 @@ type deadRequeueCmd struct {
 func (c *deadRequeueCmd) Run(ctx context.Context, e *env) error {
 	return c.letter(ctx, e, func(n *node.Node, b *bus.Bus, l bus.Letter) error {
 		tenant, body, err := b.LetterTask(ctx, l)
-		if c.Payload != "" && (err == nil || errors.Is(err, bus.ErrCut) || errors.Is(err, bus.ErrNoTask)) {
+		if c.Payload != "" && (err == nil || errors.Is(err, bus.ErrCut)) {
 			body, err = readPayload(c.Payload)
 		}
 		if err != nil {

@@ -73,7 +73,7 @@ func (i item) status() string {
 // decision opened is part of the item that it is about. An item is solved by
 // any later run of its folder that was approved.
 func items(ctx context.Context, b *bus.Bus) ([]item, error) {
-	states, err := states(ctx, b)
+	states, err := states(ctx, b, false)
 	if err != nil {
 		return nil, err
 	}
@@ -103,15 +103,25 @@ func items(ctx context.Context, b *bus.Bus) ([]item, error) {
 	return out, nil
 }
 
-// states reads every run of this bus, the oldest first.
-func states(ctx context.Context, b *bus.Bus) ([]run.State, error) {
+// states reads every run of this bus, and those that were imported where they
+// are wanted, the oldest first.
+func states(ctx context.Context, b *bus.Bus, imported bool) ([]run.State, error) {
 	ids, err := b.Runs(ctx)
 	if err != nil {
 		return nil, err
 	}
+	if imported {
+		others, err := b.Imported(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range others {
+			ids[id] = true
+		}
+	}
 	var out []run.State
 	for id := range ids {
-		log, err := b.ReadLog(ctx, id)
+		log, err := b.AnyLog(ctx, id)
 		if err != nil {
 			return nil, err
 		}

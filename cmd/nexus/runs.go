@@ -80,30 +80,11 @@ func (c *runLsCmd) Run(ctx context.Context, e *env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, n.Close()) }()
-	ids, err := n.Bus().Runs(ctx)
+	states, err := states(ctx, n.Bus(), true)
 	if err != nil {
 		return err
 	}
-	others, err := n.Bus().Imported(ctx)
-	if err != nil {
-		return err
-	}
-	for _, id := range others {
-		ids[id] = true
-	}
-	var states []run.State
-	for id := range ids {
-		log, err := n.Bus().AnyLog(ctx, id)
-		if err != nil {
-			return err
-		}
-		s, err := log.State()
-		if err != nil {
-			return err
-		}
-		states = append(states, s)
-	}
-	slices.SortFunc(states, func(a, b run.State) int { return b.OpenedAt.Compare(a.OpenedAt) })
+	slices.Reverse(states) // the newest first
 	if c.JSON {
 		for _, s := range states {
 			if err := json.NewEncoder(e.out).Encode(run.Summarise(s)); err != nil {

@@ -49,3 +49,20 @@ func TestJournalIsLost(t *testing.T) {
 		})
 	}
 }
+
+// TestWritten: what only lay in a staged copy was never the run's to take back.
+func TestWritten(t *testing.T) {
+	t.Parallel()
+	tree := run.Tree{Hash: "t"}
+	c := run.Candidate{Hash: "c", Tree: &tree, Changes: []run.Change{{Path: "a.py", Op: run.OpModify, Base: "x", New: "y"}}}
+	s := run.State{Attempts: []run.Attempt{{
+		Status: run.StatusPytestPass, Validated: &run.ValidateAnswer{Accepted: []run.Candidate{c}},
+		Applied: &run.ApplyAnswer{Candidates: []run.Candidate{c}},
+		Tested:  &run.TestAnswer{Results: []run.TestResult{{Candidate: "c", Verdict: run.Verdict{Kind: run.VerdictPassed, Tree: "t"}}}},
+	}}}
+	require.Empty(t, written(s))
+	s.Ruling = &run.ReviewAnswer{Word: run.WordApprove}
+	require.Equal(t, c.Changes, written(s))
+	s.Ruling, s.Task.InPlace = nil, true
+	require.NotEmpty(t, written(s))
+}

@@ -99,7 +99,7 @@ func (b *Bus) DropLetter(ctx context.Context, id uint64) error {
 func (b *Bus) LetterTask(ctx context.Context, l Letter) (tenant string, body []byte, err error) {
 	if tenant, _, err := wire.ParseTask(l.Subject); err == nil {
 		if l.Cut {
-			return "", nil, ErrCut
+			return tenant, nil, ErrCut
 		}
 		return tenant, wire.TaskBody(l.Payload), nil
 	}
