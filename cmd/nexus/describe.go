@@ -105,6 +105,9 @@ func describeAnswer(a run.Answer, s run.State) (string, bool) {
 		if len(a.Deliver.Drift) > 0 {
 			return "deliver    somebody changed " + clean(strings.Join(a.Deliver.Drift, ", ")) + "; nothing was written", false
 		}
+		if len(a.Deliver.Moved) > 0 {
+			return "deliver    " + clean(strings.Join(a.Deliver.Moved, ", ")) + " changed during the run; nothing was written yet", false
+		}
 		return fmt.Sprintf("deliver    %s, verified on the disk, tree %s", a.Deliver.Delivered, short(a.Deliver.After)), true
 	case a.Rollback != nil:
 		text := fmt.Sprintf("rollback   %d path(s) restored", a.Rollback.Counts.Restored)

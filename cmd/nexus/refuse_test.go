@@ -179,3 +179,47 @@ func TestHealKeepsAChmod(t *testing.T) {
 		require.Equal(t, calcBroken, string(data))
 	}
 }
+
+// TestHealProvesAgain: what the user does beside the fix during the run is
+// tested together with it before anything is written.
+func TestHealProvesAgain(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		args       []string
+		file, text string
+		exit       int
+		says       string
+	}{
+		"a note":           {nil, "notes.txt", "theirs", 0, "it was tested again with them"},
+		"a note, in place": {[]string{"--in-place"}, "notes.txt", "theirs", 0, "it was tested again with them"},
+		"another test": {
+			[]string{"--test", "python3 -m unittest"},
+			"test_more.py",
+			"import unittest\nimport calc\nclass More(unittest.TestCase):\n    def test_it(self):\n        self.assertEqual(calc.add(2, 2), 5)\n",
+			2, "it repeated itself",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			m := w.script(`hang "def"`, "answer times=* "+answer(fenced(calcFixed))[len("answer "):])
+			dir := w.project("calc")
+			w.env = append(w.env, "NEXUS_MODEL_IDLE_TIMEOUT=1s")
+			cmd := w.background(append([]string{"heal", dir, "--source", "model"}, c.args...)...)
+			<-m.Arrived()
+			w.write(dir, c.file, c.text)
+			_ = cmd.Wait()
+			out := cmd.Stdout.(*buffer).String()
+			require.Equal(t, c.exit, cmd.ProcessState.ExitCode(), out)
+			require.Contains(t, out, c.file+" changed during the run; nothing was written yet")
+			require.Contains(t, out, c.says)
+			data, err := os.ReadFile(filepath.Join(dir, "calc.py"))
+			require.NoError(t, err)
+			require.Equal(t, map[int]string{0: calcFixed, 2: calcBroken}[c.exit], string(data))
+			data, err = os.ReadFile(filepath.Join(dir, c.file))
+			require.NoError(t, err)
+			require.Equal(t, c.text, string(data))
+			w.clean(dir)
+		})
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/google/renameio/v2"
 
@@ -29,21 +30,30 @@ func (d *deliverer) handle(ctx context.Context, job bus.Job) (run.Answer, error)
 	if in.Candidate != nil {
 		ans.Candidate = in.Candidate.Hash
 	}
-	if in.Mode == run.DeliverApply {
-		err := locked(ctx, job, in.Dir, func() error { return d.apply(ctx, job, ans) })
+	now, moved, err := d.look(ctx, in)
+	if err != nil {
+		return run.Answer{}, err
+	}
+	inPlace := in.InPlace && in.Candidate != nil
+	switch {
+	case len(moved) == 0 && in.Mode == run.DeliverApply:
+		err := locked(ctx, job, in.Dir, func() error { return d.apply(ctx, job, now, ans) })
 		if paths, ok := drifted(err); ok {
 			return run.Answer{Deliver: &run.DeliverAnswer{Delivered: run.DeliverNone, Drift: paths}}, nil
 		}
 		return run.Answer{Deliver: ans}, err
-	}
-	if in.InPlace && in.Candidate != nil {
+	case inPlace:
 		if err := locked(ctx, job, in.Dir, func() error { return d.takeBack(ctx, job) }); err != nil {
 			return run.Answer{}, err
 		}
 	}
-	now, err := rollback.Scan(ctx, in.Dir, rollback.Limits{})
-	if err != nil {
-		return run.Answer{}, err
+	if len(moved) > 0 {
+		return run.Answer{Deliver: &run.DeliverAnswer{Delivered: run.DeliverNone, Moved: moved}}, nil
+	}
+	if inPlace {
+		if now, err = rollback.Scan(ctx, in.Dir, rollback.Limits{}); err != nil {
+			return run.Answer{}, err
+		}
 	}
 	ans.Before, ans.After = now.Hash(), now.Hash()
 	if in.Mode == run.DeliverPatch {
@@ -52,13 +62,30 @@ func (d *deliverer) handle(ctx context.Context, job bus.Job) (run.Answer, error)
 	return run.Answer{Deliver: ans}, err
 }
 
-// apply writes the changes and reads every touched path back.
-func (d *deliverer) apply(ctx context.Context, job bus.Job, ans *run.DeliverAnswer) error {
-	in := job.Ask.Deliver
-	before, err := rollback.Scan(ctx, in.Dir, rollback.Limits{})
-	if err != nil {
-		return err
+// look reads the folder, and lists paths that the candidate does not touch and
+// that are no longer as the tests saw them. Its own paths are Apply's to judge,
+// which also knows what an earlier delivery has begun.
+func (d *deliverer) look(ctx context.Context, in *run.DeliverInput) (now rollback.Manifest, moved []string, err error) {
+	if now, err = rollback.Scan(ctx, in.Dir, rollback.Limits{}); err != nil {
+		return now, nil, err
 	}
+	tested := in.Origin
+	if in.Candidate != nil {
+		tested = *in.Candidate.Tree
+	}
+	before, after, err := trees(ctx, d.store, in.Origin, tested)
+	if err != nil {
+		return now, nil, err
+	}
+	own := before.Differs(after)
+	moved = slices.DeleteFunc(now.Differs(before), func(p string) bool { return slices.Contains(own, p) })
+	return now, run.CutList(moved, run.MaxPaths, run.MaxText), nil
+}
+
+// apply writes the changes to the folder as it is, and reads every touched
+// path back.
+func (d *deliverer) apply(ctx context.Context, job bus.Job, before rollback.Manifest, ans *run.DeliverAnswer) error {
+	in := job.Ask.Deliver
 	if err := d.projects.of(job.Run, in.Dir).Apply(ctx, in.Candidate.Changes, d.store); err != nil {
 		return err
 	}

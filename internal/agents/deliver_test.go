@@ -91,10 +91,6 @@ func TestDeliverAndDrift(t *testing.T) {
 			require.NoError(t, os.Symlink("/etc/hostname", filepath.Join(dir, "calc.py")))
 			return "calc.py"
 		},
-		"a second name": func(t *testing.T, dir string) string {
-			require.NoError(t, os.Link(filepath.Join(dir, "calc.py"), filepath.Join(dir, "other.py")))
-			return "calc.py"
-		},
 		"created": func(t *testing.T, dir string) string {
 			require.NoError(t, os.Mkdir(filepath.Join(dir, "pkg"), 0o755))
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "pkg/new.py"), []byte("theirs\n"), 0o644))
@@ -111,6 +107,59 @@ func TestDeliverAndDrift(t *testing.T) {
 		require.Empty(t, ans.Candidate, name)
 		require.Equal(t, before, b.hash(), name)
 	}
+}
+
+// TestDeliverAndMoves: the tests have not seen what changed beside the
+// candidate, so it is not delivered, in any way; in place it is taken back.
+func TestDeliverAndMoves(t *testing.T) {
+	t.Parallel()
+	write := func(t *testing.T, file, text string) {
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+	}
+	for name, change := range map[string]func(t *testing.T, dir string) (path string){
+		"edited": func(t *testing.T, dir string) string {
+			write(t, filepath.Join(dir, "notes.txt"), "theirs")
+			return "notes.txt"
+		},
+		"created": func(t *testing.T, dir string) string {
+			write(t, filepath.Join(dir, "conftest.py"), "")
+			return "conftest.py"
+		},
+		"deleted": func(t *testing.T, dir string) string {
+			require.NoError(t, os.Remove(filepath.Join(dir, "notes.txt")))
+			return "notes.txt"
+		},
+		"a second name": func(t *testing.T, dir string) string {
+			require.NoError(t, os.Link(filepath.Join(dir, "calc.py"), filepath.Join(dir, "other.py")))
+			return "other.py"
+		},
+		"a file of the candidate too": func(t *testing.T, dir string) string {
+			write(t, filepath.Join(dir, "calc.py"), "theirs")
+			write(t, filepath.Join(dir, "z.py"), "theirs")
+			return "z.py"
+		},
+	} {
+		for _, mode := range []run.DeliverMode{run.DeliverApply, run.DeliverNone, run.DeliverPatch} {
+			for _, inPlace := range []bool{false, true} {
+				b := newBench(t, calc())
+				d, j := b.delivery(mode, func(in *run.DeliverInput) { in.InPlace = inPlace })
+				path := change(t, b.dir)
+				before := b.hash()
+				if c := j.Ask.Deliver.Candidate; inPlace && !strings.Contains(name, "candidate") && name != "a second name" {
+					require.NoError(t, d.projects.of(j.Run, b.dir).Apply(t.Context(), c.Changes, b.store))
+				}
+				ans := deliver(t, d, j)
+				require.Equal(t, run.DeliverAnswer{Delivered: run.DeliverNone, Moved: []string{path}}, *ans, name)
+				require.Equal(t, before, b.hash(), name)
+				require.NoDirExists(t, d.patches)
+			}
+		}
+	}
+	b := newBench(t, calc())
+	d, j := b.delivery(run.DeliverNone)
+	j.Ask.Deliver.Candidate = nil
+	b.write(files{"calc.py": "theirs"})
+	require.Equal(t, []string{"calc.py"}, deliver(t, d, j).Moved)
 }
 
 // TestDeliverNothing: a dry run and a project that is green write nothing and

@@ -26,13 +26,37 @@ func foldAnswer(s State, f Fact, a Ask) State {
 	case a.Review != nil:
 		s.Ruling = ans.Review
 	case a.Deliver != nil:
-		s.Deliver = ans.Deliver
+		return foldDelivered(s, *ans.Deliver)
 	case a.Rollback != nil:
 		s.RolledBack = ans.Rollback
 	case a.Report != nil:
 		s.Report, s.Closing = ans.Report, true
 	}
 	return s
+}
+
+// maxMoves is how often a run proves its fix again because the project has
+// changed meanwhile.
+const maxMoves = 2
+
+// foldDelivered records a delivery. When the project changed beside the
+// candidate, the run goes back to the snapshot and keeps the candidate: it is
+// delivered once it is proved on what is there now.
+func foldDelivered(s State, d DeliverAnswer) State {
+	if len(d.Drift) > 0 || len(d.Moved) == 0 || s.Moves >= maxMoves {
+		s.Deliver = &d
+		return s
+	}
+	c, _ := s.Winner()
+	s.Moves++
+	s.Origin, s.Baseline, s.BaselineRetried, s.Review, s.Ruling = nil, nil, false, nil, nil
+	if c == nil {
+		return s // there was nothing to do
+	}
+	return s.edit(func(a *Attempt) {
+		a.Validated = &ValidateAnswer{Accepted: []Candidate{*c}}
+		a.Applied, a.Tested, a.Retried, a.Status, a.Err, a.Again = nil, nil, false, "", "", true
+	})
 }
 
 func foldBaseline(s State, t TestAnswer) State {

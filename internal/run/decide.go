@@ -278,7 +278,7 @@ func sentence(reasons []string) string {
 // exactly what was approved.
 func delivered(s State) bool {
 	d := s.Deliver
-	if d == nil || len(d.Drift) > 0 || s.Origin == nil || s.Baseline == nil || d.Before == "" || d.After == "" {
+	if d == nil || d.refused() || s.Origin == nil || s.Baseline == nil || d.Before == "" || d.After == "" {
 		return false
 	}
 	if s.Baseline.Kind == VerdictPassed {
@@ -295,13 +295,12 @@ func delivered(s State) bool {
 }
 
 // landed reports whether the folder holds what it must after a delivery: the
-// fix; or, when it went elsewhere, the project as it was. When somebody else
-// changed other files meanwhile, the tree before is neither, and what deliver
-// verified path by path has to do.
+// fix, and nothing beside it that the tests have not seen; or, when it went
+// elsewhere, the project as it was.
 func landed(s State, d DeliverAnswer, fix string) bool {
 	switch {
 	case d.Delivered == DeliverApply:
-		return d.After == fix || (d.Before != s.Origin.Hash && d.Before != fix)
+		return d.After == fix
 	case s.Task.InPlace:
 		return d.After == s.Origin.Hash
 	}
@@ -309,10 +308,9 @@ func landed(s State, d DeliverAnswer, fix string) bool {
 }
 
 func deliveredReason(s State, d DeliverAnswer) string {
-	c, _ := s.Winner()
 	switch {
-	case d.Delivered == DeliverApply && c != nil && d.After != c.Tree.Hash:
-		return "the fix was applied and verified; other files changed during the run, and the tests have not seen the two together: run them again"
+	case d.Delivered == DeliverApply && s.Moves > 0:
+		return "the fix was applied and verified; other files changed during the run, and it was tested again with them"
 	case d.Delivered == DeliverApply:
 		return "the fix was applied and verified"
 	case d.Delivered == DeliverPatch:
@@ -324,8 +322,11 @@ func deliveredReason(s State, d DeliverAnswer) string {
 }
 
 func undelivered(s State) []Command {
-	if len(s.Deliver.Drift) > 0 {
-		return end(s, NeedsHumanReview, fmt.Sprintf("somebody else changed %v during the run; nothing was delivered", s.Deliver.Drift))
+	if d := s.Deliver; len(d.Drift) > 0 {
+		return end(s, NeedsHumanReview, fmt.Sprintf("somebody else changed %v during the run; nothing was delivered", d.Drift))
+	} else if len(d.Moved) > 0 {
+		return end(s, NeedsHumanReview, fmt.Sprintf("the project changes faster than it can be tested (%v), so the fix "+
+			"was not delivered: stop what writes there, or list it in .nexusignore, and heal again", d.Moved))
 	}
 	return end(s, NeedsHumanReview, "the delivery could not be verified")
 }

@@ -269,9 +269,16 @@ type DeliverAnswer struct {
 	After     string `json:"after"`
 	// Patch is the path of the patch file.
 	Patch string `json:"patch,omitempty"`
-	// Drift lists paths that somebody else changed; nothing was delivered.
+	// Drift lists paths of the candidate that somebody else changed, Moved
+	// other paths that are not as the tests saw them, each cut to MaxPaths.
+	// With either nothing was delivered.
 	Drift []string `json:"drift,omitempty"`
+	Moved []string `json:"moved,omitempty"`
 }
+
+// refused reports whether the folder was another one than the candidate was
+// made for.
+func (d DeliverAnswer) refused() bool { return len(d.Drift)+len(d.Moved) > 0 }
 
 // RollbackInput is what the rollback consumer needs.
 type RollbackInput struct {

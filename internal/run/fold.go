@@ -75,9 +75,12 @@ func foldEnded(s State, n int, e Ended) State {
 }
 
 // cutOff is the status of an attempt that the end of the run cut off: it
-// names the step that failed.
+// names the step that failed, or that the attempt was green on the project as
+// it was before somebody else changed it.
 func cutOff(a *Attempt, f *FailedAsk) AttemptStatus {
 	switch {
+	case a.Again && a.Tested == nil:
+		return StatusPytestPass
 	case f != nil && f.Ask.Worker == Test:
 		return StatusSandboxError
 	case f != nil && (f.Ask.Worker == Validate || f.Ask.Worker == Apply), a.Applied != nil && len(a.Applied.Drift) > 0:
@@ -180,7 +183,7 @@ func fits(a Ask, ans *Answer) bool {
 	case a.Review != nil:
 		return ans.Review != nil && slices.Contains([]ReviewWord{WordApprove, WordReject, WordHuman}, ans.Review.Word)
 	case a.Deliver != nil:
-		return ans.Deliver != nil && (len(ans.Deliver.Drift) > 0 || ans.Deliver.Delivered.valid())
+		return ans.Deliver != nil && (ans.Deliver.refused() || ans.Deliver.Delivered.valid())
 	case a.Rollback != nil:
 		return ans.Rollback != nil
 	case a.Report != nil:

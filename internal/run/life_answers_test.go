@@ -157,6 +157,9 @@ func (l *life) delivered(in run.DeliverInput) *run.DeliverAnswer {
 	if l.chance("drift", 10) {
 		out.Drift = []string{"calc.py"}
 	}
+	if l.chance("moved", 20) {
+		out.Moved = []string{"other.py"}
+	}
 	if in.Candidate != nil {
 		out.Candidate = l.lie(in.Candidate.Hash, "")
 		if in.InPlace {

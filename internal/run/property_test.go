@@ -203,7 +203,7 @@ func (l *life) judgeApproval() {
 		}
 	}
 	d := p.deliver
-	if d == nil || len(d.Drift) > 0 {
+	if d == nil || len(d.Drift)+len(d.Moved) > 0 {
 		l.Fatalf("approved without a delivery")
 	}
 	if d.Candidate == "" {
@@ -215,7 +215,7 @@ func (l *life) judgeApproval() {
 	if p.guardian != p.policy || p.guardian[0] != d.Candidate || !p.green[p.guardian] {
 		l.Fatalf("approved %v and %v, delivered %s, green %v", p.guardian, p.policy, d.Candidate, p.green)
 	}
-	if s := l.r.State.Task; s.Deliver == run.DeliverApply && d.Before == l.r.State.Origin.Hash && d.After != p.guardian[1] {
+	if s := l.r.State.Task; s.Deliver == run.DeliverApply && d.After != p.guardian[1] {
 		l.Fatalf("delivered tree %s instead of %s", d.After, p.guardian[1])
 	} else if s.InPlace && s.Deliver != run.DeliverApply && d.After != l.r.State.Origin.Hash {
 		l.Fatalf("the candidate was left in the folder")

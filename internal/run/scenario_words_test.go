@@ -94,7 +94,7 @@ func answer(t *testing.T, d *datadriven.TestData, ask run.Ask) *run.Answer {
 	t.Helper()
 	switch run.Worker(d.Cmd) {
 	case run.Snapshot:
-		return &run.Answer{Snapshot: &run.SnapshotAnswer{Tree: runtest.Tree("origin")}}
+		return &run.Answer{Snapshot: &run.SnapshotAnswer{Tree: runtest.Tree(arg(d, "tree", "origin"))}}
 	case run.Test:
 		return &run.Answer{Test: tested(t, d, ask)}
 	case run.Debugger:
@@ -220,6 +220,9 @@ func delivered(d *datadriven.TestData, ask run.Ask) *run.DeliverAnswer {
 	out := &run.DeliverAnswer{Before: "tree-origin", After: "tree-origin"}
 	if a, ok := d.Arg("drift"); ok {
 		out.Drift = a.Vals
+	}
+	if a, ok := d.Arg("moved"); ok {
+		out.Moved = a.Vals
 	}
 	if ask.Deliver == nil {
 		return out

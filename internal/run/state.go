@@ -40,6 +40,9 @@ type State struct {
 	Ruling  *ReviewAnswer
 	Rounds  int
 	Deliver *DeliverAnswer
+	// Moves counts how often the project changed beside the fix, so that the
+	// fix had to be proved again.
+	Moves int
 	// Calls counts the model calls of the run.
 	Calls        int
 	PromptTokens int
@@ -87,6 +90,9 @@ type Attempt struct {
 	Tested    *TestAnswer
 	// Retried is true once the test had an infrastructure failure.
 	Retried bool
+	// Again is true once a candidate that was green is proved again, on a
+	// project that has changed meanwhile.
+	Again bool
 	// Status is empty while the attempt goes on.
 	Status AttemptStatus
 	// Err says why the attempt brought nothing, cut to 200 characters.

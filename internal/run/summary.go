@@ -76,7 +76,7 @@ func Summarise(s State) Summary {
 			out.Files = append(out.Files, ch.Path)
 		}
 	}
-	if d := s.Deliver; d != nil && len(d.Drift) == 0 {
+	if d := s.Deliver; d != nil && !d.refused() {
 		out.Delivered, out.Patch = d.Delivered, d.Patch
 	}
 	if s.Report != nil {
