@@ -101,7 +101,7 @@ func (h *Heal) Ending() string {
 	defer c.mu.Unlock()
 	switch c.stage {
 	case stageStaying:
-		return "this heal is done; the other runs that this process drives are interrupted, and 'nexus heal' of their folders continues them"
+		return "this heal is done; the commands that wait for other runs go on without this process"
 	case stageRunning:
 		return "the run ends and the folder is put back as it was"
 	case stageStarting:

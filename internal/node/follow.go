@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"nexuscore.dev/nexus/internal/run"
@@ -20,22 +22,22 @@ const closingWait = 10 * time.Second
 // opens no run.
 const lookForRefusal = time.Second
 
-// follow shows a run of this heal until it is closed.
-func (h *Heal) follow(ctx context.Context, id string, stopping <-chan struct{}) (run.State, error) {
-	return h.watch(ctx, id, stopping, h.show.Event)
-}
-
 // watch follows a run until it is closed, or a while longer than settled. When
 // stopping is closed the run is cancelled, whether it is open yet or not.
-func (h *Heal) watch(ctx context.Context, id string, stopping <-chan struct{}, show func(run.Event, run.State)) (run.State, error) {
+func (h *Heal) watch(ctx context.Context, id string, show func(run.Event, run.State)) (run.State, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	var helpers sync.WaitGroup
+	defer func() {
+		cancel(nil)
+		helpers.Wait() // they use the node, which may be another one soon
+	}()
 	var last run.State
-	go h.refusal(ctx, id, cancel)
-	go h.cancelOn(ctx, id, stopping)
+	var opened atomic.Bool
+	helpers.Go(func() { h.refusal(ctx, id, &opened, cancel) })
+	helpers.Go(func() { h.cancelOn(ctx, id) })
 	err := h.node.Bus().Follow(ctx, id, func(ev run.Event, s run.State) bool {
 		last = s
-		h.opened.Store(true)
+		opened.Store(true)
 		show(ev, s)
 		if s.N == 1 && h.course.isStopped() {
 			h.order(ctx, id) // the order that came before the run may be lost
@@ -61,7 +63,7 @@ var errLate = errors.New("the report is late")
 
 // refusal looks for the dead letter of a task that was never let in, and for
 // the end of the work in this process.
-func (h *Heal) refusal(ctx context.Context, id string, cancel context.CancelCauseFunc) {
+func (h *Heal) refusal(ctx context.Context, id string, opened *atomic.Bool, cancel context.CancelCauseFunc) {
 	tick := time.NewTicker(lookForRefusal)
 	defer tick.Stop()
 	for {
@@ -73,7 +75,7 @@ func (h *Heal) refusal(ctx context.Context, id string, cancel context.CancelCaus
 			return
 		case <-tick.C:
 		}
-		if h.opened.Load() {
+		if opened.Load() {
 			continue
 		}
 		if l, err := h.node.Bus().Refusal(ctx, id); err == nil && l != nil {
@@ -84,10 +86,10 @@ func (h *Heal) refusal(ctx context.Context, id string, cancel context.CancelCaus
 }
 
 // cancelOn cancels the run when the heal is stopped.
-func (h *Heal) cancelOn(ctx context.Context, id string, stopping <-chan struct{}) {
+func (h *Heal) cancelOn(ctx context.Context, id string) {
 	select {
 	case <-ctx.Done():
-	case <-stopping:
+	case <-h.stopping:
 		h.order(ctx, id)
 	}
 }
@@ -119,7 +121,7 @@ func (h *Heal) finish(ctx context.Context, s run.State, err error) (run.Summary,
 		return sum, err
 	}
 	err = h.node.AwaitOthers(staying, func(open int) {
-		h.show.Note(fmt.Sprintf("this process also runs the bus for %d other run(s); it stays until they have ended; Ctrl-C ends it, and their next heal goes on", open))
+		h.show.Note(fmt.Sprintf("this process also runs the bus for %d other run(s); it stays until they have ended; after Ctrl-C their commands go on without it", open))
 	})
 	if err != nil {
 		h.show.Warn(err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync/atomic"
 
 	"github.com/oklog/ulid/v2"
 
@@ -39,10 +38,13 @@ type Heal struct {
 	key  string
 	node *Node
 	// owner is the process that runs the bus, 0 when this one does.
-	owner int
-	// opened is true once the log of the run has begun.
-	opened atomic.Bool
+	owner  int
 	course course
+	// joined is the run that is followed once its log has begun, seen its
+	// newest event that was shown, and stopping is closed to cancel it.
+	joined   string
+	seen     int
+	stopping chan struct{}
 }
 
 // NewHeal makes a heal that this process drives, or says why the task is
@@ -61,8 +63,8 @@ func NewHeal(cfg Config, task wire.Heal, show Display) (*Heal, error) {
 	return &Heal{cfg: cfg, task: task, show: show, key: ulid.Make().String(), course: newCourse(task.Dir)}, nil
 }
 
-// reopens bounds how often a heal looks for the bus again because the process
-// that ran it ended before it had let the task in.
+// reopens bounds how often a heal opens the bus again because the process that
+// ran it has ended. Whoever comes first runs it from then on.
 const reopens = 5
 
 // ErrStopped says that Stop came before the run began.
@@ -85,8 +87,11 @@ func (h *Heal) Run(ctx context.Context) (run.Summary, error) {
 	var sum run.Summary
 	for range reopens {
 		sum, err = h.once(ctx, starting, id, prev)
-		if !errors.Is(err, bus.ErrLost) || h.opened.Load() {
+		if !errors.Is(err, bus.ErrLost) {
 			break
+		}
+		if h.joined != "" {
+			h.show.Note(fmt.Sprintf("process %d, which ran the bus, has ended; run %s goes on without it", h.owner, h.joined))
 		}
 	}
 	if errors.Is(err, bus.ErrLost) {
@@ -110,12 +115,16 @@ func (h *Heal) once(ctx, starting context.Context, id string, prev *rollback.Cla
 			h.show.Warn(errClose)
 		}
 	}()
-	adopt := ""
-	if prev != nil {
+	adopt := h.joined
+	if adopt == "" && prev != nil {
 		adopt = prev.Run
 	}
 	if err := h.node.Start(starting, adopt, false); err != nil {
 		return sum, h.unstarted(starting, id, prev, err)
+	}
+	if h.joined != "" {
+		s, err := h.watch(ctx, h.joined, h.event)
+		return h.finish(ctx, s, err)
 	}
 	if prev != nil {
 		s, err := h.resume(ctx, id, *prev)
@@ -123,8 +132,7 @@ func (h *Heal) once(ctx, starting context.Context, id string, prev *rollback.Cla
 			return h.finish(ctx, s, err)
 		}
 	}
-	stopping := make(chan struct{})
-	if err := h.course.enter(stageRunning, id, func() { close(stopping) }); err != nil {
+	if err := h.running(id); err != nil {
 		return sum, errors.Join(err, h.cfg.Claims.Release(id))
 	}
 	// From here on the task may be in the queue: the claim stays, whatever
@@ -132,16 +140,36 @@ func (h *Heal) once(ctx, starting context.Context, id string, prev *rollback.Cla
 	if _, err := h.node.Bus().Submit(ctx, tenantLocal, h.key, h.task); err != nil {
 		return sum, err
 	}
-	s, err := h.follow(ctx, id, stopping)
+	s, err := h.watch(ctx, id, h.event)
 	if errors.Is(err, errRefused) {
 		err = errors.Join(err, h.cfg.Claims.Release(id))
 	}
 	return h.finish(ctx, s, err)
 }
 
+// running notes that a run of this heal must be ended from now on.
+func (h *Heal) running(id string) error {
+	stopping := make(chan struct{})
+	h.stopping = stopping
+	return h.course.enter(stageRunning, id, func() { close(stopping) })
+}
+
+// event shows an event of the run that this heal is about. A run that is
+// followed on another bus is read from its first event on again.
+func (h *Heal) event(ev run.Event, s run.State) {
+	h.joined = s.ID
+	if ev.N > h.seen {
+		h.seen = ev.N
+		h.show.Event(ev, s)
+	}
+}
+
 // unstarted gives the folder back after a start that failed; the claim of an
 // interrupted run stays.
 func (h *Heal) unstarted(starting context.Context, id string, prev *rollback.Claim, err error) error {
+	if h.joined != "" {
+		return fmt.Errorf("%w; run %s has not ended: run 'nexus heal %s' again to continue it", err, h.joined, h.task.Dir)
+	}
 	if starting.Err() != nil {
 		err = ErrStopped
 	}

@@ -29,7 +29,7 @@ func TestHealOfAGreenFolder(t *testing.T) {
 	require.Equal(t, "closed", d.events[len(d.events)-1])
 	require.Empty(t, d.warned)
 	require.Empty(t, p.claims(), "the folder is given back")
-	require.Contains(t, h.Remains(), "next nexus command")
+	require.Contains(t, h.Remains(), "other runs are still open")
 }
 
 func TestHealThatFindsNothing(t *testing.T) {

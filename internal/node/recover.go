@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"nexuscore.dev/nexus/internal/agents"
@@ -146,30 +147,36 @@ func (n *Node) Restore(ctx context.Context, s run.State) error {
 const pollOthers = 100 * time.Millisecond
 
 // ErrOthers says that runs of other processes were still open.
-var ErrOthers = errors.New("other runs are still open; the next nexus command goes on with them")
+var ErrOthers = errors.New("other runs are still open; the commands that wait for them, or the next one, go on with them")
 
-// AwaitOthers waits until nothing is left that this process drives: an owner
-// that finishes first stays for the commands that are attached to it, and ends
-// or parks the runs of commands that have died. tell is called once, with the
-// number of runs, when there is something to wait for. It fails with ErrOthers
-// when ctx ends first.
+// AwaitOthers waits until the runs have ended that this process drives now: an
+// owner that finishes first stays for what it has in hand of the commands that
+// are attached to it, and ends or parks the runs of commands that have died.
+// For what comes later it does not stay: those commands go on without it. tell
+// is called once, with the number of runs, when there is something to wait for.
+// It fails with ErrOthers when ctx ends first.
 func (n *Node) AwaitOthers(ctx context.Context, tell func(open int)) error {
 	if n.core == nil || n.srv == nil {
 		return nil
 	}
-	told := false
-	for {
+	var mine map[string]bool
+	for told := false; ; told = true {
 		open, err := n.others(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return ErrOthers
 		case err != nil:
 			return err
-		case open == 0:
+		}
+		if mine == nil {
+			mine = open
+		}
+		maps.DeleteFunc(mine, func(id string, _ bool) bool { return !open[id] })
+		if len(mine) == 0 {
 			return nil
-		case !told:
-			tell(open)
-			told = true
+		}
+		if !told {
+			tell(len(mine))
 		}
 		select {
 		case <-ctx.Done():
@@ -181,17 +188,14 @@ func (n *Node) AwaitOthers(ctx context.Context, tell func(open int)) error {
 	}
 }
 
-// others counts queued tasks and the open runs that this process drives.
-func (n *Node) others(ctx context.Context) (int, error) {
-	queued, err := n.core.QueuedTasks(ctx)
-	if err != nil {
-		return 0, err
-	}
+// others names the open runs that this process drives, and ends or parks those
+// of commands that have died.
+func (n *Node) others(ctx context.Context) (map[string]bool, error) {
 	runs, err := n.core.Runs(ctx)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	open := int(queued) //nolint:gosec // a handful
+	open := map[string]bool{}
 	for id, closed := range runs {
 		if closed {
 			continue
@@ -200,7 +204,7 @@ func (n *Node) others(ctx context.Context) (int, error) {
 		if err != nil || !n.ours(s) || (s.Parked && !s.Writing()) {
 			continue
 		}
-		open++
+		open[id] = true
 		if s.Ended == nil && s.Stop == nil && !n.driven(s) {
 			if err := n.abandon(ctx, s, n.client.Order); err != nil {
 				return open, err

@@ -129,6 +129,37 @@ func TestOwnerStaysForOthers(t *testing.T) {
 	require.NoError(t, n.Close())
 }
 
+// TestOwnerLeavesWhatCameLater: an owner that is done stays for the runs that
+// were open then, not for those that began while it stayed.
+func TestOwnerLeavesWhatCameLater(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	d, end := driver(t)
+	defer end()
+	n := p.open(func(c *Config) { c.Workers = []run.Worker{run.Snapshot} })
+	require.NoError(t, n.Start(t.Context(), "", false))
+	task := p.task()
+	task.Home, task.Driver = "here", &d
+	waits := func(key string) string {
+		id, err := n.Bus().Submit(t.Context(), "local", key, task)
+		require.NoError(t, err)
+		require.NoError(t, n.Bus().Follow(t.Context(), id, func(_ run.Event, s run.State) bool { return s.N < 1 }))
+		return id
+	}
+	first := waits("first")
+	later := ""
+	task.Dir = newPlace(t).dir
+	require.NoError(t, n.AwaitOthers(t.Context(), func(int) {
+		later = waits("later")
+		require.NoError(t, n.Bus().Order(t.Context(), first, run.Order{Kind: run.OrderPark, Reason: "enough"}))
+	}))
+	s, err := n.state(t.Context(), later)
+	require.NoError(t, err)
+	require.Nil(t, s.Ended)
+	require.False(t, s.Parked)
+	require.NoError(t, n.Close())
+}
+
 // TestAttachedNodeDrivesNothing: a second process of a state folder is a
 // client of the first.
 func TestAttachedNodeDrivesNothing(t *testing.T) {

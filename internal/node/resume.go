@@ -57,7 +57,7 @@ func (h *Heal) resume(ctx context.Context, own string, prev rollback.Claim) (run
 		err = h.node.Restore(ctx, s)
 	case s.Settled == nil && s.Ended == nil && h.same(s.Task):
 		h.show.Note(fmt.Sprintf("continuing run %s, which was interrupted at step %s", s.ID, s.Step()))
-		return h.goOn(ctx, s.ID, run.Order{Kind: run.OrderResume, Driver: h.task.Driver, Reason: "the folder is healed again"}, h.show.Event)
+		return h.goOn(ctx, s.ID, run.Order{Kind: run.OrderResume, Driver: h.task.Driver, Reason: "the folder is healed again"}, h.event)
 	case s.Settled == nil:
 		h.show.Note(fmt.Sprintf("ending run %s first, which was interrupted at step %s", s.ID, s.Step()))
 		order := run.Order{Kind: run.OrderCancel, Reason: "interrupted, and asked for again with other settings"}
@@ -78,14 +78,13 @@ func (h *Heal) resume(ctx context.Context, own string, prev rollback.Claim) (run
 
 // goOn gives an interrupted run an order and follows it to its end.
 func (h *Heal) goOn(ctx context.Context, id string, o run.Order, show func(run.Event, run.State)) (run.State, error) {
-	stopping := make(chan struct{})
-	if err := h.course.enter(stageRunning, id, func() { close(stopping) }); err != nil {
+	if err := h.running(id); err != nil {
 		return run.State{}, fmt.Errorf("%w; run %s, which was interrupted, has still to be ended: run 'nexus heal %s' again", err, id, h.task.Dir)
 	}
 	if err := h.node.Bus().Order(ctx, id, o); err != nil {
 		return run.State{}, err
 	}
-	return h.watch(ctx, id, stopping, show)
+	return h.watch(ctx, id, show)
 }
 
 // undo takes back what a run left whose log is gone from the state folder. A
