@@ -91,6 +91,6 @@ func (c *cli) run() (err error) {
 	case <-ctx.Done():
 		return nil
 	case <-n.Failed():
-		return errors.New("conductor or workers have stopped")
+		return n.Failure()
 	}
 }

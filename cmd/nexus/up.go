@@ -77,7 +77,7 @@ func (c *upCmd) Run(ctx context.Context, e *env) (err error) {
 		case <-ctx.Done():
 			return nil
 		case <-n.Failed():
-			return errors.New("conductor or workers have stopped; --verbose says why")
+			return n.Failure()
 		}
 	})
 	err = g.Wait()

@@ -32,6 +32,7 @@ type ServerConfig struct {
 // Server is an embedded NATS server with JetStream, on loopback only.
 type Server struct {
 	ns    *server.Server
+	state string
 	users map[string]string
 	// cache is shared by all connections of this process.
 	cache *blobs
@@ -55,7 +56,7 @@ const (
 // StartServer starts a server on the state folder and waits until it is
 // ready. The folder must be owned: two servers on one folder lose data.
 func StartServer(cfg ServerConfig) (*Server, error) {
-	s := &Server{users: map[string]string{}, cache: newBlobs()}
+	s := &Server{state: cfg.StateDir, users: map[string]string{}, cache: newBlobs()}
 	opts := &server.Options{
 		ServerName: "nexus", Host: "127.0.0.1", Port: cfg.Port,
 		JetStream: true, StoreDir: filepath.Join(cfg.StateDir, "jetstream"),
@@ -83,7 +84,7 @@ func StartServer(cfg ServerConfig) (*Server, error) {
 	if err := ready(ns, fatal); err != nil {
 		ns.Shutdown()
 		ns.WaitForShutdown()
-		return nil, fmt.Errorf("bus: embedded server on %s: %w", cfg.StateDir, err)
+		return nil, FullDisk(cfg.StateDir, fmt.Errorf("bus: embedded server on %s: %w", cfg.StateDir, err))
 	}
 	s.ns = ns
 	return s, nil

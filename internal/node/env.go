@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"nexuscore.dev/nexus/internal/agents"
+	"nexuscore.dev/nexus/internal/bus"
 	"nexuscore.dev/nexus/internal/llm"
 	"nexuscore.dev/nexus/internal/rollback"
 	"nexuscore.dev/nexus/internal/run"
@@ -66,7 +67,7 @@ func StateDir(flag string) (string, error) {
 		return "", err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("state folder: %w", err)
+		return "", bus.FullDisk(filepath.Dir(dir), fmt.Errorf("state folder: %w", err))
 	}
 	return filepath.EvalSymlinks(dir)
 }
@@ -147,7 +148,7 @@ func homeName(state string) (string, error) {
 	sum := sha256.Sum256([]byte(state))
 	name := host[:min(len(host), 40)] + "-" + hex.EncodeToString(sum[:4])
 	if err := renameio.WriteFile(file, []byte(name), 0o600); err != nil {
-		return "", fmt.Errorf("state folder: %w", err)
+		return "", bus.FullDisk(state, fmt.Errorf("state folder: %w", err))
 	}
 	return name, nil
 }

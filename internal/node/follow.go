@@ -71,7 +71,7 @@ func (h *Heal) refusal(ctx context.Context, id string, opened *atomic.Bool, canc
 		case <-ctx.Done():
 			return
 		case <-h.node.Failed():
-			cancel(errors.New("conductor or workers have stopped; run the command again with --verbose to see why"))
+			cancel(fmt.Errorf("%w; run %s has not ended: then run 'nexus heal %s' again, which continues it or puts the folder back", h.node.Failure(), id, h.task.Dir))
 			return
 		case <-tick.C:
 		}

@@ -61,6 +61,8 @@ type Node struct {
 	stop      context.CancelFunc
 	work      *errgroup.Group
 	failed    chan struct{}
+	// cause says why failed was closed.
+	cause func() error
 	// address is that of the owner when attached.
 	address bus.Address
 }
@@ -76,7 +78,7 @@ func (c Config) temp() string { return filepath.Join(c.State, "tmp") }
 // external server. It starts no work yet.
 func Open(ctx context.Context, cfg Config) (*Node, error) {
 	if err := os.MkdirAll(cfg.temp(), 0o700); err != nil {
-		return nil, fmt.Errorf("state folder: %w", err)
+		return nil, bus.FullDisk(cfg.State, fmt.Errorf("state folder: %w", err))
 	}
 	if cfg.URL != "" {
 		return join(ctx, cfg)
@@ -128,7 +130,7 @@ func lead(ctx context.Context, cfg Config, owner *bus.Owner) (*Node, error) {
 		err = owner.Announce(bus.Address{URL: srv.URL(), PID: os.Getpid()})
 	}
 	if err != nil {
-		return nil, errors.Join(err, n.Close())
+		return nil, errors.Join(bus.FullDisk(cfg.State, err), n.Close())
 	}
 	return n, nil
 }
@@ -188,6 +190,14 @@ func (n *Node) Start(ctx context.Context, adopt string, all bool) error {
 	if n.core == nil {
 		return nil
 	}
+	err := n.start(ctx, adopt, all)
+	if n.srv != nil {
+		err = bus.FullDisk(n.cfg.State, err)
+	}
+	return err
+}
+
+func (n *Node) start(ctx context.Context, adopt string, all bool) error {
 	if _, err := sandbox.SweepTemp(n.cfg.temp()); err != nil {
 		n.cfg.Log.Warn().Err(err).Msg("left-overs of dead processes stay")
 	}
@@ -208,7 +218,11 @@ func (n *Node) Start(ctx context.Context, adopt string, all bool) error {
 	}
 	ctx, n.stop = context.WithCancel(context.WithoutCancel(ctx))
 	n.work, ctx = errgroup.WithContext(ctx)
+	n.cause = func() error { return context.Cause(ctx) }
 	context.AfterFunc(ctx, func() { close(n.failed) })
+	if n.srv != nil {
+		n.work.Go(func() error { return n.srv.Watch(ctx) })
+	}
 	if !n.cfg.NoConductor {
 		n.work.Go(func() error { return c.Run(ctx) })
 	}
@@ -289,8 +303,12 @@ func (n *Node) settled(s run.State) {
 	}
 }
 
-// Failed is closed when conductor or workers have stopped; Close says why.
+// Failed is closed when conductor, workers or server have stopped; Failure and
+// Close say why.
 func (n *Node) Failed() <-chan struct{} { return n.failed }
+
+// Failure says why the work has stopped. It may be asked once Failed is closed.
+func (n *Node) Failure() error { return n.cause() }
 
 // Close stops the work, gives back what is in hand, and releases the state
 // folder. It returns the error that ended the work early, if any.
