@@ -54,7 +54,7 @@ func TestDrillEveryPoint(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode.name, func(t *testing.T) {
 			t.Parallel()
-			killEach(t, mode.args, 1, 0)
+			killEach(t, mode.args, 1)
 		})
 	}
 }
@@ -72,5 +72,5 @@ func killedAt(t *testing.T, after time.Duration, args []string) {
 	if err := cmd.Wait(); err == nil {
 		return // it was done before the moment came
 	}
-	w.mended(dir, before, m, args)
+	w.mended(dir, before, m, 1, args)
 }

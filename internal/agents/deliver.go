@@ -30,7 +30,7 @@ func (d *deliverer) handle(ctx context.Context, job bus.Job) (run.Answer, error)
 	if in.Candidate != nil {
 		ans.Candidate = in.Candidate.Hash
 	}
-	now, moved, err := d.look(ctx, in)
+	now, moved, err := d.look(ctx, job.Run, in)
 	if err != nil {
 		return run.Answer{}, err
 	}
@@ -65,7 +65,7 @@ func (d *deliverer) handle(ctx context.Context, job bus.Job) (run.Answer, error)
 // look reads the folder, and lists paths that the candidate does not touch and
 // that are no longer as the tests saw them. Its own paths are Apply's to judge,
 // which also knows what an earlier delivery has begun.
-func (d *deliverer) look(ctx context.Context, in *run.DeliverInput) (now rollback.Manifest, moved []string, err error) {
+func (d *deliverer) look(ctx context.Context, runID string, in *run.DeliverInput) (now rollback.Manifest, moved []string, err error) {
 	if now, err = rollback.Scan(ctx, in.Dir, rollback.Limits{}); err != nil {
 		return now, nil, err
 	}
@@ -77,8 +77,10 @@ func (d *deliverer) look(ctx context.Context, in *run.DeliverInput) (now rollbac
 	if err != nil {
 		return now, nil, err
 	}
-	own := before.Differs(after)
-	moved = slices.DeleteFunc(now.Differs(before), func(p string) bool { return slices.Contains(own, p) })
+	own, project := before.Differs(after), d.projects.of(runID, in.Dir)
+	moved = slices.DeleteFunc(now.Differs(before), func(p string) bool {
+		return slices.Contains(own, p) || project.LeftOver(p)
+	})
 	return now, run.CutList(moved, run.MaxPaths, run.MaxText), nil
 }
 

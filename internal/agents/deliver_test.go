@@ -156,7 +156,14 @@ func TestDeliverAndMoves(t *testing.T) {
 		}
 	}
 	b := newBench(t, calc())
-	d, j := b.delivery(run.DeliverNone)
+	d, j := b.delivery(run.DeliverApply)
+	left := filepath.Join(b.dir, ".nexus-0123abcd-1-0.x")
+	write(t, left, "of another run")
+	require.NotEmpty(t, deliver(t, d, j).Moved)
+	require.NoError(t, os.Remove(left))
+
+	b = newBench(t, calc())
+	d, j = b.delivery(run.DeliverNone)
 	j.Ask.Deliver.Candidate = nil
 	b.write(files{"calc.py": "theirs"})
 	require.Equal(t, []string{"calc.py"}, deliver(t, d, j).Moved)

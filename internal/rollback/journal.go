@@ -300,11 +300,14 @@ func (j *journal) append(rec record, point string) error {
 	return nil
 }
 
+// tempPrefix begins every name that a run may leave beside its paths.
+func tempPrefix(run string) string { return ".nexus-" + hashOf([]byte(run))[:8] + "-" }
+
 // begin records a batch before its effects.
 func (j *journal) begin(b *batch) error {
 	b.N = len(j.batches) + 1
 	for i := range b.Edits {
-		b.Edits[i].Temp = fmt.Sprintf(".nexus-%s-%d-%d", hashOf([]byte(j.run))[:8], b.N, i)
+		b.Edits[i].Temp = fmt.Sprintf("%s%d-%d", tempPrefix(j.run), b.N, i)
 	}
 	if err := j.append(record{Type: recBatch, Batch: b}, "begin"); err != nil {
 		return err

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
+	"strings"
 )
 
 // Project is the folder of one run and the places outside it where the run
@@ -41,6 +43,12 @@ func (p Project) check() error {
 		return &Error{Kind: KindJournal, Detail: "a project needs folder, run, journal and a place for saved files"}
 	}
 	return nil
+}
+
+// LeftOver reports whether a path of the project has a name that a killed Apply
+// or Restore of this run leaves; the next one removes it.
+func (p Project) LeftOver(name string) bool {
+	return strings.HasPrefix(path.Base(name), tempPrefix(p.Run))
 }
 
 // start opens everything that a session works on.
