@@ -17,8 +17,8 @@ import (
 )
 
 type runExportCmd struct {
-	ID      string `arg:"" help:"The run; its first characters are enough."`
-	Out     string `short:"o" placeholder:"FILE" help:"Write to this file instead of standard output."`
+	ID      string `arg:"" predictor:"run" help:"The run; its first characters are enough."`
+	Out     string `short:"o" predictor:"file" placeholder:"FILE" help:"Write to this file instead of standard output."`
 	NoTrees bool   `help:"Leave the project's files out; the log, diffs, model answers and test output stay in."`
 	Common  common `embed:""`
 }
@@ -90,7 +90,7 @@ func terminal(w io.Writer) bool {
 }
 
 type runImportCmd struct {
-	File   string `arg:"" help:"An archive that 'nexus run export' wrote; - reads standard input."`
+	File   string `arg:"" predictor:"file" help:"An archive that 'nexus run export' wrote; - reads standard input."`
 	Common common `embed:""`
 }
 

@@ -20,7 +20,7 @@ type classifyCmd struct {
 	Message string `placeholder:"M" help:"The error's text."`
 	Status  string `placeholder:"N" help:"HTTP status."`
 	Origin  string `placeholder:"O" help:"Which part raised it: model, sandbox, test, patch, workspace, bus."`
-	TSV     string `name:"tsv" placeholder:"FILE" help:"Classify each line of a table with the columns type, message, http_status, origin; - reads standard input."`
+	TSV     string `name:"tsv" predictor:"file" placeholder:"FILE" help:"Classify each line of a table with the columns type, message, http_status, origin; - reads standard input."`
 	JSON    bool   `name:"json" help:"One JSON object a line, with the reason."`
 }
 

@@ -10,7 +10,7 @@ import (
 type common struct {
 	NATS     string `name:"nats" placeholder:"URL" env:"NEXUS_NATS" help:"External NATS server; default: an embedded one."`
 	Replicas int    `default:"1" env:"NEXUS_REPLICAS" help:"Replicas of the streams on an external cluster."`
-	State    string `placeholder:"DIR" env:"NEXUS_STATE" help:"State folder; default: $$XDG_STATE_HOME/nexus."`
+	State    string `predictor:"folder" placeholder:"DIR" env:"NEXUS_STATE" help:"State folder; default: $$XDG_STATE_HOME/nexus."`
 }
 
 // config is the configuration of a process with these flags.

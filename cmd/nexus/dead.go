@@ -41,7 +41,7 @@ Examples:
 
 // letterArg is a letter by its number.
 type letterArg struct {
-	ID     uint64 `arg:"" help:"The letter's number, as in 'nexus dead ls'."`
+	ID     uint64 `arg:"" predictor:"letter" help:"The letter's number, as in 'nexus dead ls'."`
 	Common common `embed:""`
 }
 
@@ -228,7 +228,7 @@ func named(ask run.Ask) ([]run.Ref, error) {
 
 type deadRequeueCmd struct {
 	letterArg `embed:""`
-	Payload   string `placeholder:"FILE" help:"Take the task from this file; - reads standard input."`
+	Payload   string `predictor:"file" placeholder:"FILE" help:"Take the task from this file; - reads standard input."`
 }
 
 // Run starts the task of a letter.
@@ -341,7 +341,7 @@ func edit(ctx context.Context, text []byte) (out []byte, err error) {
 }
 
 type deadDropCmd struct {
-	IDs    []uint64 `arg:"" name:"id" help:"Numbers of letters, as in 'nexus dead ls'."`
+	IDs    []uint64 `arg:"" name:"id" predictor:"letter" help:"Numbers of letters, as in 'nexus dead ls'."`
 	Common common   `embed:""`
 }
 

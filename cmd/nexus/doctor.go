@@ -14,7 +14,7 @@ import (
 )
 
 type doctorCmd struct {
-	Dir    string `arg:"" optional:"" help:"A project folder: say how its tests would be run. Without one, what this machine offers to every project."`
+	Dir    string `arg:"" optional:"" predictor:"folder" help:"A project folder: say how its tests would be run. Without one, what this machine offers to every project."`
 	Common common `embed:""`
 }
 

@@ -20,16 +20,16 @@ import (
 )
 
 type healCmd struct {
-	Dir string `arg:"" help:"The project folder."`
+	Dir string `arg:"" predictor:"folder" help:"The project folder."`
 
 	Test     string        `placeholder:"CMD" help:"Test command; default: found from the project's own files."`
-	Target   []string      `sep:"none" placeholder:"PATH" help:"Only this path may change (repeatable); default: every file but tests and configuration."`
+	Target   []string      `sep:"none" predictor:"file" placeholder:"PATH" help:"Only this path may change (repeatable); default: every file but tests and configuration."`
 	Source   []string      `enum:"model,engine" placeholder:"NAME" help:"Where fixes come from, in this order: model, engine. Default: model when one is configured, then engine."`
 	InPlace  bool          `help:"Write candidates to the folder itself while they are tested (it is rolled back unless one is approved)."`
 	Deliver  string        `default:"apply" enum:"apply,patch" help:"apply writes the folder, patch writes a patch file."`
 	DryRun   bool          `help:"Find and prove a fix, write nothing."`
 	Report   bool          `help:"Write review_report.md into the folder."`
-	Policy   string        `placeholder:"FILE" env:"NEXUS_POLICY" help:"Rules file for what may be delivered without a person, see 'nexus policy'; default: the default rules."`
+	Policy   string        `predictor:"file" placeholder:"FILE" env:"NEXUS_POLICY" help:"Rules file for what may be delivered without a person, see 'nexus policy'; default: the default rules."`
 	Timeout  time.Duration `placeholder:"D" help:"Time limit of the whole run, such as 90s or 20m; default 30m."`
 	MaxCalls *int          `placeholder:"N" help:"Most model calls; 0 allows none. Default: no limit."`
 	JSON     bool          `name:"json" help:"One JSON object per event; the last one is the result."`

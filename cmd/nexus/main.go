@@ -17,20 +17,21 @@ import (
 
 // cli is the command line.
 type cli struct {
-	Heal     healCmd     `cmd:"" help:"Make the failing tests of a folder pass, or leave the folder as it was."`
-	Validate validateCmd `cmd:"" help:"Put a model's answer, from standard input, through the gates; nothing is written."`
-	Policy   policyCmd   `cmd:"" help:"Print or check the rules for what may be delivered without a person."`
-	Up       upCmd       `cmd:"" help:"Run server, all workers and the HTTP gateway until Ctrl-C."`
-	Run      runCmd      `cmd:"" help:"Look at runs, or cancel one."`
-	Test     testCmd     `cmd:"" help:"Say what the tests of one folder prove about another one."`
-	Sandbox  sandboxCmd  `cmd:"" help:"Run a command that nobody trusts, and say what it used."`
-	Replay   replayCmd   `cmd:"" help:"Decide a recorded run again and compare."`
-	Review   reviewCmd   `cmd:"" help:"Look at runs that wait for a person, and decide."`
-	Dead     deadCmd     `cmd:"" help:"Look at messages that could not be handled, and start them again."`
-	Doctor   doctorCmd   `cmd:"" help:"Say what is there, what is missing, and what that costs."`
-	Classify classifyCmd `cmd:"" help:"Say what kind of failure an error is."`
-	Help     helpCmd     `cmd:"" help:"Explain a command: 'nexus help heal'."`
-	Version  versionCmd  `cmd:"" help:"Print the version."`
+	Heal       healCmd       `cmd:"" help:"Make the failing tests of a folder pass, or leave the folder as it was."`
+	Validate   validateCmd   `cmd:"" help:"Put a model's answer, from standard input, through the gates; nothing is written."`
+	Policy     policyCmd     `cmd:"" help:"Print or check the rules for what may be delivered without a person."`
+	Up         upCmd         `cmd:"" help:"Run server, all workers and the HTTP gateway until Ctrl-C."`
+	Run        runCmd        `cmd:"" help:"Look at runs, or cancel one."`
+	Test       testCmd       `cmd:"" help:"Say what the tests of one folder prove about another one."`
+	Sandbox    sandboxCmd    `cmd:"" help:"Run a command that nobody trusts, and say what it used."`
+	Replay     replayCmd     `cmd:"" help:"Decide a recorded run again and compare."`
+	Review     reviewCmd     `cmd:"" help:"Look at runs that wait for a person, and decide."`
+	Dead       deadCmd       `cmd:"" help:"Look at messages that could not be handled, and start them again."`
+	Doctor     doctorCmd     `cmd:"" help:"Say what is there, what is missing, and what that costs."`
+	Classify   classifyCmd   `cmd:"" help:"Say what kind of failure an error is."`
+	Completion completionCmd `cmd:"" help:"Print the completion script of a shell: bash, zsh or fish."`
+	Help       helpCmd       `cmd:"" help:"Explain a command: 'nexus help heal'."`
+	Version    versionCmd    `cmd:"" help:"Print the version."`
 
 	Verbose     bool        `short:"v" help:"Log what goes on inside, to standard error."`
 	VersionFlag versionFlag `name:"version" help:"Print the version."`
@@ -50,7 +51,8 @@ Examples:
   nexus heal . --source engine --json   no model, one JSON object per event
   nexus validate --base . < answer.txt  judge a model's answer, write nothing
   nexus run ls                          list the runs
-  nexus doctor                          what is there, what is missing`
+  nexus doctor                          what is there, what is missing
+  source <(nexus completion bash)       complete with TAB (zsh and fish too)`
 
 func main() {
 	sandbox.MaybeInit()

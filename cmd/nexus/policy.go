@@ -29,7 +29,7 @@ Examples:
 }
 
 type policyShowCmd struct {
-	File string `arg:"" optional:"" help:"A rules file; default: the default rules alone."`
+	File string `arg:"" predictor:"file" optional:"" help:"A rules file; default: the default rules alone."`
 }
 
 // Run prints the rules.
@@ -47,7 +47,7 @@ func (c *policyShowCmd) Run(e *env) error {
 }
 
 type policyCheckCmd struct {
-	File string `arg:"" help:"The rules file."`
+	File string `arg:"" predictor:"file" help:"The rules file."`
 }
 
 // Run says whether the file can be used.

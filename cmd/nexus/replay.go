@@ -10,7 +10,7 @@ import (
 )
 
 type replayCmd struct {
-	ID     string `arg:"" help:"The run; its first characters are enough."`
+	ID     string `arg:"" predictor:"run" help:"The run; its first characters are enough."`
 	Verify bool   `help:"Fold the log again and compare every decision, byte for byte."`
 	Common common `embed:""`
 }

@@ -206,7 +206,7 @@ func orDash(s string) string {
 }
 
 type reviewShowCmd struct {
-	ID     string `arg:"" help:"The run; its first characters are enough."`
+	ID     string `arg:"" predictor:"run" help:"The run; its first characters are enough."`
 	Common common `embed:""`
 }
 
@@ -267,7 +267,7 @@ func undecided(s run.State, note bus.Review) error {
 
 // deciding are the flags of a decision.
 type deciding struct {
-	ID     string `arg:"" help:"The run; its first characters are enough."`
+	ID     string `arg:"" predictor:"run" help:"The run; its first characters are enough."`
 	By     string `placeholder:"NAME" env:"NEXUS_REVIEWER" help:"Who decides; default: your user name."`
 	Common common `embed:""`
 }
@@ -304,7 +304,7 @@ func (c deciding) about(ctx context.Context, e *env, do func(*bus.Bus, run.State
 // opening are the flags of a decision that opens a run.
 type opening struct {
 	deciding `embed:""`
-	Policy   string `placeholder:"FILE" env:"NEXUS_POLICY" help:"Rules file for what may be delivered without a person, see 'nexus policy'."`
+	Policy   string `predictor:"file" placeholder:"FILE" env:"NEXUS_POLICY" help:"Rules file for what may be delivered without a person, see 'nexus policy'."`
 	JSON     bool   `name:"json" help:"One JSON object per event; the last one is the result."`
 }
 
@@ -356,7 +356,7 @@ func (c *reviewApproveCmd) Run(e *env) error {
 
 type reviewPatchCmd struct {
 	opening `embed:""`
-	File    string `arg:"" help:"A unified diff against the project as it is; - reads standard input."`
+	File    string `arg:"" predictor:"file" help:"A unified diff against the project as it is; - reads standard input."`
 }
 
 // Run takes a person's own difference through the pipeline.
@@ -440,7 +440,7 @@ func (c *reviewRejectCmd) Run(ctx context.Context, e *env) error {
 }
 
 type reviewAssignCmd struct {
-	ID     string `arg:"" help:"The run; its first characters are enough."`
+	ID     string `arg:"" predictor:"run" help:"The run; its first characters are enough."`
 	Name   string `arg:"" help:"Who looks at it; an empty name takes the assignment back."`
 	Common common `embed:""`
 }

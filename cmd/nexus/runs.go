@@ -120,7 +120,7 @@ func stateText(s run.State, driven bool) string {
 }
 
 type runShowCmd struct {
-	ID     string `arg:"" help:"The run; its first characters are enough."`
+	ID     string `arg:"" predictor:"run" help:"The run; its first characters are enough."`
 	JSON   bool   `name:"json" help:"As JSON."`
 	Events bool   `help:"List the events of its log as well."`
 	Common common `embed:""`
@@ -177,7 +177,7 @@ func (c *runShowCmd) Run(ctx context.Context, e *env) error {
 }
 
 type runWatchCmd struct {
-	ID     string `arg:"" help:"The run; its first characters are enough."`
+	ID     string `arg:"" predictor:"run" help:"The run; its first characters are enough."`
 	JSON   bool   `name:"json" help:"One JSON object per event."`
 	Common common `embed:""`
 }
@@ -208,7 +208,7 @@ func (c *runWatchCmd) Run(ctx context.Context, e *env) error {
 }
 
 type runCancelCmd struct {
-	ID     string `arg:"" help:"The run; its first characters are enough."`
+	ID     string `arg:"" predictor:"run" help:"The run; its first characters are enough."`
 	Common common `embed:""`
 }
 
@@ -259,7 +259,7 @@ func (c *runCancelCmd) Run(ctx context.Context, e *env) (err error) {
 }
 
 type runDiffCmd struct {
-	ID      string `arg:"" help:"The run; its first characters are enough."`
+	ID      string `arg:"" predictor:"run" help:"The run; its first characters are enough."`
 	Attempt int    `help:"The attempt; default: the one that won, else the last with a candidate."`
 	Common  common `embed:""`
 }

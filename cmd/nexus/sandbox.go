@@ -22,10 +22,10 @@ import (
 
 // sandboxCmd runs a command that nobody trusts.
 type sandboxCmd struct {
-	Command []string `arg:"" passthrough:"" help:"The command, after --."`
+	Command []string `arg:"" passthrough:"" predictor:"file" help:"The command, after --."`
 
-	Dir       string        `default:"." type:"existingdir" placeholder:"DIR" help:"The folder it works in; only level thin ever writes it."`
-	At        string        `placeholder:"PATH" help:"Show the folder at this absolute path (default: its own)."`
+	Dir       string        `default:"." type:"existingdir" predictor:"folder" placeholder:"DIR" help:"The folder it works in; only level thin ever writes it."`
+	At        string        `predictor:"file" placeholder:"PATH" help:"Show the folder at this absolute path (default: its own)."`
 	Level     string        `enum:",vm,full,user,thin" default:"" help:"Demand a level: vm, full, user or thin (default: full, else user)."`
 	Net       string        `enum:"none,loopback,full" default:"none" help:"What it may reach: none, loopback (its own) or full."`
 	Timeout   time.Duration `default:"10m" help:"End it after this long."`
@@ -36,9 +36,9 @@ type sandboxCmd struct {
 	TreeSize  bytesFlag     `default:"1GiB" help:"Size of everything it adds."`
 	Inodes    int64         `default:"262144" help:"Number of files it adds."`
 	Output    bytesFlag     `default:"100MiB" help:"What it may print."`
-	Read      []string      `placeholder:"PATH" sep:"none" help:"A further file or folder it may read; may be repeated."`
-	Write     []string      `placeholder:"DIR" sep:"none" help:"A further folder it may really write; may be repeated."`
-	Protect   []string      `placeholder:"PATH" sep:"none" help:"A file or folder in the folder that it may only read; may be repeated."`
+	Read      []string      `predictor:"file" placeholder:"PATH" sep:"none" help:"A further file or folder it may read; may be repeated."`
+	Write     []string      `predictor:"folder" placeholder:"DIR" sep:"none" help:"A further folder it may really write; may be repeated."`
+	Protect   []string      `predictor:"file" placeholder:"PATH" sep:"none" help:"A file or folder in the folder that it may only read; may be repeated."`
 	Env       []string      `placeholder:"KEY=VALUE" sep:"none" help:"Add to its environment; nothing of yours is in it; may be repeated."`
 	JSON      bool          `name:"json" help:"Print one JSON object with outcome, usage and output, and nothing else."`
 }

@@ -17,15 +17,15 @@ import (
 )
 
 type testCmd struct {
-	Base      string `required:"" placeholder:"DIR" help:"The project as it was: its tests, runner and configuration are used."`
-	Candidate string `required:"" placeholder:"DIR" help:"The project as it is to be judged."`
+	Base      string `required:"" predictor:"folder" placeholder:"DIR" help:"The project as it was: its tests, runner and configuration are used."`
+	Candidate string `required:"" predictor:"folder" placeholder:"DIR" help:"The project as it is to be judged."`
 
 	Test        string        `placeholder:"CMD" help:"Test command; default: found from the base's own files."`
 	Level       string        `enum:",full,user,thin" default:"" placeholder:"LEVEL" help:"Demand a sandbox level: full, user or thin. Default: the best there is."`
 	Net         string        `enum:"none,loopback,full" default:"none" help:"What the tests may reach: none, loopback or full."`
 	Timeout     time.Duration `placeholder:"D" default:"10m" help:"Time limit of one execution of the suite."`
 	TestTimeout time.Duration `placeholder:"D" default:"1m" help:"Time limit of one test, where the runner has one."`
-	Output      string        `placeholder:"FILE" help:"Write everything that the tests printed on the candidate to this file."`
+	Output      string        `predictor:"file" placeholder:"FILE" help:"Write everything that the tests printed on the candidate to this file."`
 	JSON        bool          `name:"json" help:"Print the verdict as one JSON object."`
 }
 

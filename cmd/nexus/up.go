@@ -19,8 +19,8 @@ import (
 type upCmd struct {
 	Port   int      `default:"0" placeholder:"PORT" help:"Port of the embedded server on loopback; 0 picks a free one."`
 	Listen string   `default:"127.0.0.1:8080" placeholder:"ADDR" help:"Host and port of the HTTP gateway; port 0 picks one, 'off' serves none (default: ${default}). Anything but loopback needs a token in NEXUS_GATEWAY_TOKEN."`
-	Root   []string `sep:"none" type:"existingdir" placeholder:"DIR" help:"Folder below which the gateway heals projects (repeatable); default: the current folder."`
-	Policy string   `placeholder:"FILE" env:"NEXUS_POLICY" help:"Rules file for what may be delivered without a person, see 'nexus policy'; default: the default rules."`
+	Root   []string `sep:"none" type:"existingdir" predictor:"folder" placeholder:"DIR" help:"Folder below which the gateway heals projects (repeatable); default: the current folder."`
+	Policy string   `predictor:"file" placeholder:"FILE" env:"NEXUS_POLICY" help:"Rules file for what may be delivered without a person, see 'nexus policy'; default: the default rules."`
 	Common common   `embed:""`
 }
 

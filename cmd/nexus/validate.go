@@ -26,13 +26,13 @@ import (
 )
 
 type validateCmd struct {
-	Base         string   `required:"" placeholder:"DIR" help:"The folder that the answer is about; it is only read."`
-	Target       []string `sep:"none" placeholder:"PATH" help:"Only this path may change (repeatable); default: every file but tests and configuration."`
+	Base         string   `required:"" predictor:"folder" placeholder:"DIR" help:"The folder that the answer is about; it is only read."`
+	Target       []string `sep:"none" predictor:"file" placeholder:"PATH" help:"Only this path may change (repeatable); default: every file but tests and configuration."`
 	Task         string   `placeholder:"TEXT" help:"The text of the task: a definition or file that it names may go."`
 	FinishReason string   `default:"stop" enum:"stop,length" help:"How the answer ended: stop, or length when it was cut off."`
 	Format       string   `default:"auto" enum:"auto,file,diff,search,patch,edits" help:"Format of the answer: ${enum}."`
-	Out          string   `placeholder:"DIR" help:"Write the accepted files there: a new or empty folder outside the base."`
-	Policy       string   `placeholder:"FILE" help:"Hold an accepted answer against this rules file as well, or 'default' for the default rules."`
+	Out          string   `predictor:"folder" placeholder:"DIR" help:"Write the accepted files there: a new or empty folder outside the base."`
+	Policy       string   `predictor:"file" placeholder:"FILE" help:"Hold an accepted answer against this rules file as well, or 'default' for the default rules."`
 	JSON         bool     `name:"json" help:"Print the verdict as one JSON object."`
 }
 
