@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"slices"
@@ -20,13 +21,15 @@ import (
 )
 
 type cli struct {
-	NATS      string   `name:"nats" required:"" placeholder:"URL" env:"NEXUS_NATS" help:"The NATS server, credentials included."`
+	NATS      string   `name:"nats" placeholder:"URL" env:"NEXUS_NATS" help:"The NATS server, credentials included. Needed."`
 	Replicas  int      `default:"1" env:"NEXUS_REPLICAS" help:"Replicas of the streams."`
 	State     string   `placeholder:"DIR" env:"NEXUS_STATE" help:"Folder for journals, patches and reports; default: $$XDG_STATE_HOME/nexus."`
 	Only      []string `placeholder:"NAME" help:"Run only these workers (comma-separated); default: all. See the list below."`
 	Policy    string   `placeholder:"FILE" env:"NEXUS_POLICY" help:"Rules file of the worker policy, see 'nexus policy'; default: the default rules."`
 	Conductor bool     `default:"true" negatable:"" help:"Run a conductor and the sweeper as well."`
 	Verbose   bool     `short:"v" help:"Log what goes on inside."`
+
+	Version kong.VersionFlag `help:"Print the version."`
 }
 
 func description() string {
@@ -47,23 +50,47 @@ Examples:
 
 func main() {
 	sandbox.MaybeInit()
-	var c cli
-	kong.Parse(&c, kong.Name("agents"), kong.Description(description()),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}))
-	if err := c.run(); err != nil {
-		fmt.Fprintln(os.Stderr, "agents:", err)
-		os.Exit(1)
-	}
+	ctx, stop := signal.NotifyContext(context.Background(), node.Signals()...)
+	code := execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
 }
 
-func (c *cli) run() (err error) {
-	ctx, stop := signal.NotifyContext(context.Background(), node.Signals()...)
-	defer stop()
+// execute is the command from its arguments to its exit status.
+func execute(ctx context.Context, args []string, out, errs io.Writer) int {
+	var c cli
+	shown := false
+	parser, err := kong.New(&c, kong.Name("agents"), kong.Description(description()), kong.Writers(out, errs),
+		kong.Vars{"version": node.VersionLine("agents")},
+		kong.Exit(func(int) { shown = true }), kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}))
+	if err == nil {
+		_, err = parser.Parse(args)
+	}
+	switch {
+	case shown:
+		return 0
+	case err != nil:
+		err = fmt.Errorf("%w; see 'agents --help'", err)
+	default:
+		err = c.run(ctx, out, errs)
+	}
+	if err != nil {
+		fmt.Fprintln(errs, "agents:", err)
+		return 1
+	}
+	return 0
+}
+
+func (c *cli) run(ctx context.Context, out, errs io.Writer) (err error) {
+	if c.NATS == "" {
+		return errors.New("name the NATS server, as in 'agents --nats nats://127.0.0.1:4222' or in NEXUS_NATS; " +
+			"'nexus up' runs server and workers in one process")
+	}
 	level := zerolog.WarnLevel
 	if c.Verbose {
 		level = zerolog.DebugLevel
 	}
-	log := zerolog.New(zerolog.ConsoleWriter{Out: os.Stderr, NoColor: true}).Level(level).With().Timestamp().Logger()
+	log := zerolog.New(zerolog.ConsoleWriter{Out: errs, NoColor: true}).Level(level).With().Timestamp().Logger()
 	cfg, err := node.FromEnv(c.State, log)
 	if err != nil {
 		return err
@@ -74,7 +101,7 @@ func (c *cli) run() (err error) {
 	}
 	for _, name := range c.Only {
 		if !slices.Contains(agents.Names(), run.Worker(name)) {
-			return fmt.Errorf("no worker %q; known: %v", name, agents.Names())
+			return fmt.Errorf("no worker %q; see the list in 'agents --help'", name)
 		}
 		cfg.Workers = append(cfg.Workers, run.Worker(name))
 	}
@@ -86,7 +113,7 @@ func (c *cli) run() (err error) {
 	if err := n.Start(ctx, "", true); err != nil {
 		return err
 	}
-	fmt.Printf("agents: working on %s as host %s\n", c.NATS, cfg.Rules.Home)
+	fmt.Fprintf(out, "agents: working on %s as host %s\n", c.NATS, cfg.Rules.Home)
 	select {
 	case <-ctx.Done():
 		return nil

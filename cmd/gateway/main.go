@@ -35,12 +35,14 @@ Examples:
 const envToken = "NEXUS_GATEWAY_TOKEN"
 
 type cli struct {
-	Root      []string `required:"" sep:"none" placeholder:"DIR" help:"Folder below which projects may be healed; may be repeated."`
+	Root      []string `sep:"none" placeholder:"DIR" help:"Folder below which projects may be healed; may be repeated. Needed."`
 	Listen    string   `default:"127.0.0.1:8080" placeholder:"ADDR" help:"Host and port to serve; port 0 picks one (default: ${default})."`
 	NATS      string   `name:"nats" xor:"bus" placeholder:"URL" help:"The NATS server, credentials included ($$NEXUS_NATS)."`
 	State     string   `xor:"bus" placeholder:"DIR" help:"State folder of a running nexus on this machine; default: $$XDG_STATE_HOME/nexus ($$NEXUS_STATE)."`
 	TokenFile string   `placeholder:"FILE" help:"File that holds the bearer token; goes before NEXUS_GATEWAY_TOKEN."`
 	Quiet     bool     `short:"q" help:"Log warnings only, no line for every request."`
+
+	Version kong.VersionFlag `help:"Print the version."`
 }
 
 func main() {
@@ -56,14 +58,17 @@ func execute(ctx context.Context, args []string, out, errs io.Writer) int {
 	var c cli
 	shown := false
 	parser, err := kong.New(&c, kong.Name("gateway"), kong.Description(description), kong.Writers(out, errs),
+		kong.Vars{"version": node.VersionLine("gateway")},
 		kong.Exit(func(int) { shown = true }), kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}))
 	if err == nil {
 		_, err = parser.Parse(args)
 	}
-	if shown {
+	switch {
+	case shown:
 		return 0
-	}
-	if err == nil {
+	case err != nil:
+		err = fmt.Errorf("%w; see 'gateway --help'", err)
+	default:
 		err = c.serve(ctx, out, errs)
 	}
 	if err != nil {
@@ -80,6 +85,9 @@ func (c *cli) serve(ctx context.Context, out, errs io.Writer) error {
 		level = zerolog.WarnLevel
 	}
 	log := zerolog.New(errs).Level(level).With().Timestamp().Logger()
+	if len(c.Root) == 0 {
+		return errors.New("name the folder below which projects may be healed, as in 'gateway --root /srv/projects'")
+	}
 	roots, err := folders(c.Root)
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ func (c check) more(format string, v ...any) {
 // Run says what is there.
 func (c *doctorCmd) Run(ctx context.Context, e *env) error {
 	k := check{e}
-	k.row(true, "nexus", "%s", version())
+	k.row(true, "nexus", "%s", node.Version())
 	cfg, err := c.Common.config(e)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"nexuscore.dev/nexus/internal/node"
 	"nexuscore.dev/nexus/internal/sandbox"
 )
 
@@ -33,8 +34,8 @@ type cli struct {
 	Help       helpCmd       `cmd:"" help:"Explain a command: 'nexus help heal'."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`
 
-	Verbose     bool        `short:"v" help:"Log what goes on inside, to standard error."`
-	VersionFlag versionFlag `name:"version" help:"Print the version."`
+	Verbose     bool             `short:"v" help:"Log what goes on inside, to standard error."`
+	VersionFlag kong.VersionFlag `name:"version" help:"Print the version."`
 }
 
 const description = `Heals folders whose tests fail.
@@ -76,14 +77,12 @@ type helpCmd struct {
 	Command []string `arg:"" optional:"" help:"The command to explain."`
 }
 
-// versionFlag prints the version instead of running a command.
-type versionFlag bool
+type versionCmd struct{}
 
-// BeforeReset implements the hook of a flag that ends the program.
-func (versionFlag) BeforeReset(app *kong.Kong) error {
-	fmt.Fprintln(app.Stdout, versionLine())
-	app.Exit(0)
-	return nil
+// Run prints the version.
+func (versionCmd) Run(e *env) error {
+	_, err := fmt.Fprintln(e.out, node.VersionLine("nexus"))
+	return err
 }
 
 // arguments spells what people try in the way that the parser knows.
@@ -99,7 +98,7 @@ func arguments(args []string) []string {
 
 func realMain(args []string, out, errOut io.Writer) (status int) {
 	var c cli
-	p, err := kong.New(&c, kong.Name("nexus"), kong.Description(description),
+	p, err := kong.New(&c, kong.Name("nexus"), kong.Description(description), kong.Vars{"version": node.VersionLine("nexus")},
 		kong.Writers(out, errOut), kong.Exit(func(code int) { panic(exitError(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}))
 	if err != nil {
