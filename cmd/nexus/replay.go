@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"nexuscore.dev/nexus/internal/bus"
+	"nexuscore.dev/nexus/internal/node"
 	"nexuscore.dev/nexus/internal/run"
 )
 
@@ -20,7 +21,7 @@ func (c *replayCmd) Run(ctx context.Context, e *env) error {
 	if !c.Verify {
 		return errors.New("say what to replay: 'nexus replay ID --verify'")
 	}
-	return c.Common.read(ctx, e, c.ID, func(e *env, _ *bus.Bus, log bus.Log, s run.State) error {
+	return c.Common.read(ctx, e, c.ID, func(e *env, _ *node.Node, log bus.Log, s run.State) error {
 		diffs, err := run.Verify(s.ID, log.Events)
 		if err != nil {
 			return err

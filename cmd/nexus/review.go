@@ -216,8 +216,8 @@ func (c *reviewShowCmd) Run(ctx context.Context, e *env) error {
 	if err := show.Run(ctx, e); err != nil {
 		return err
 	}
-	return c.Common.read(ctx, e, c.ID, func(e *env, b *bus.Bus, _ bus.Log, s run.State) error {
-		note, err := b.Review(ctx, s.ID)
+	return c.Common.read(ctx, e, c.ID, func(e *env, n *node.Node, _ bus.Log, s run.State) error {
+		note, err := n.Bus().Review(ctx, s.ID)
 		if err != nil {
 			return err
 		}

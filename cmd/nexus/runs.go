@@ -38,10 +38,10 @@ func (c common) open(ctx context.Context, e *env) (*node.Node, error) {
 
 // read is with for a command that only reads: what it prints is printed when
 // the bus is free again, however long a pager takes.
-func (c common) read(ctx context.Context, e *env, prefix string, do func(*env, *bus.Bus, bus.Log, run.State) error) error {
+func (c common) read(ctx context.Context, e *env, prefix string, do func(*env, *node.Node, bus.Log, run.State) error) error {
 	var out bytes.Buffer
 	quiet := &env{out: &out, err: e.err, verbose: e.verbose}
-	err := c.with(ctx, e, prefix, func(_ *node.Node, b *bus.Bus, l bus.Log, s run.State) error { return do(quiet, b, l, s) })
+	err := c.with(ctx, e, prefix, func(n *node.Node, _ *bus.Bus, l bus.Log, s run.State) error { return do(quiet, n, l, s) })
 	_, errOut := e.out.Write(out.Bytes())
 	return errors.Join(err, errOut)
 }
@@ -87,7 +87,7 @@ func (c *runLsCmd) Run(ctx context.Context, e *env) (err error) {
 	slices.Reverse(states) // the newest first
 	if c.JSON {
 		for _, s := range states {
-			if err := json.NewEncoder(e.out).Encode(run.Summarise(s)); err != nil {
+			if err := json.NewEncoder(e.out).Encode(n.Summary(s)); err != nil {
 				return err
 			}
 		}
@@ -100,23 +100,11 @@ func (c *runLsCmd) Run(ctx context.Context, e *env) (err error) {
 	w := tabwriter.NewWriter(e.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "RUN\tSTATE\tSTEP\tATTEMPTS\tOPENED\tFOLDER")
 	for _, s := range states {
-		sum := run.Summarise(s)
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", s.ID[:8], stateText(s, n.Driven(s)), sum.Step, len(sum.Tries),
+		sum := n.Summary(s)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", s.ID[:8], sum.State, sum.Step, len(sum.Tries),
 			s.OpenedAt.Local().Format(time.DateTime), clean(sum.Dir))
 	}
 	return w.Flush()
-}
-
-// stateText is the state of a run for people: one that has not ended is
-// running, or waits for somebody to go on with it.
-func stateText(s run.State, driven bool) string {
-	switch {
-	case s.Ended != nil:
-		return string(s.Ended.State)
-	case driven && !s.Parked:
-		return "running"
-	}
-	return "waiting"
 }
 
 type runShowCmd struct {
@@ -128,10 +116,10 @@ type runShowCmd struct {
 
 // Run shows a run.
 func (c *runShowCmd) Run(ctx context.Context, e *env) error {
-	return c.Common.read(ctx, e, c.ID, func(e *env, b *bus.Bus, log bus.Log, s run.State) error {
-		sum := run.Summarise(s)
+	return c.Common.read(ctx, e, c.ID, func(e *env, n *node.Node, log bus.Log, s run.State) error {
+		sum := n.Summary(s)
 		if cand, _ := s.Winner(); cand != nil {
-			data, err := b.Artifacts().Get(ctx, cand.Diff.SHA256)
+			data, err := n.Bus().Artifacts().Get(ctx, cand.Diff.SHA256)
 			if err != nil {
 				return err
 			}
@@ -266,7 +254,7 @@ type runDiffCmd struct {
 
 // Run prints a candidate's diff as it is, ready for git apply.
 func (c *runDiffCmd) Run(ctx context.Context, e *env) error {
-	return c.Common.read(ctx, e, c.ID, func(e *env, b *bus.Bus, _ bus.Log, s run.State) error {
+	return c.Common.read(ctx, e, c.ID, func(e *env, n *node.Node, _ bus.Log, s run.State) error {
 		var found *run.Ref
 		for _, a := range run.Summarise(s).Tries {
 			if a.Diff != nil && (c.Attempt == 0 || c.Attempt == a.N) {
@@ -276,7 +264,7 @@ func (c *runDiffCmd) Run(ctx context.Context, e *env) error {
 		if found == nil {
 			return fmt.Errorf("run %s has no such candidate", strings.ToLower(s.ID[:8]))
 		}
-		data, err := b.Artifacts().Get(ctx, found.SHA256)
+		data, err := n.Bus().Artifacts().Get(ctx, found.SHA256)
 		if err != nil {
 			return err
 		}

@@ -66,6 +66,15 @@ func TestGatewayHeals(t *testing.T) {
 	require.NoError(t, json.NewDecoder(res.Body).Decode(&took))
 	require.Equal(t, run.Approved, w.until(url, took.Run).State)
 	w.clean(dir)
+
+	res, err = http.Post(url+"/v1/tasks", "application/json", //nolint:noctx // bounded by the test
+		strings.NewReader(`{"kind":"heal","dir":"`+dir+`-gone"}`))
+	require.NoError(t, err)
+	defer res.Body.Close()
+	require.Equal(t, http.StatusUnprocessableEntity, res.StatusCode, "no run is opened for a folder that is not there")
+	body, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	require.Contains(t, string(body), "has no such folder")
 }
 
 // readme returns the first fenced block of a language in the README.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -75,10 +76,20 @@ func TestRunListAndCancel(t *testing.T) {
 	dir := w.project("calc")
 	first := w.background("heal", dir, "--source", "model")
 	<-m.Arrived()
-	require.Regexp(t, `running +debugger +1 `, w.nexus("run", "ls").out)
+	require.Regexp(t, `RUNNING +debugger +1 `, w.nexus("run", "ls").out)
+	var listed run.Summary
+	require.NoError(t, json.Unmarshal([]byte(w.nexus("run", "ls", "--json").out), &listed))
+	require.Equal(t, run.Running, listed.State)
+	require.Equal(t, "debugger", listed.Step)
+	shown := w.nexus("run", "show", listed.Run[:4]).out
+	require.Contains(t, shown, "\nRUNNING  debugger\n")
+	require.NotContains(t, shown, "NOT PROVEN", "its folder is in work")
 	require.NoError(t, first.Process.Kill())
 	require.Error(t, first.Wait())
-	require.Regexp(t, `waiting +debugger +1 `, w.nexus("run", "ls").out)
+	require.Regexp(t, `WAITING +debugger +1 `, w.nexus("run", "ls").out)
+	require.NoError(t, json.Unmarshal([]byte(w.nexus("run", "ls", "--json").out), &listed))
+	require.Equal(t, run.Waiting, listed.State)
+	require.Contains(t, w.nexus("run", "show", listed.Run[:4]).out, "'nexus heal "+dir+"' goes on with it")
 	var id string
 	for _, line := range strings.Split(w.nexus("run", "ls").out, "\n")[1:2] {
 		id = strings.Fields(line)[0]

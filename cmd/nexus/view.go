@@ -115,7 +115,11 @@ func (v *view) Result(sum run.Summary) {
 	if sum.Diff != "" {
 		fmt.Fprintf(v.out, "\n%s\n", strings.TrimRight(sandbox.Printable([]byte(sum.Diff)), "\n"))
 	}
-	fmt.Fprintf(v.out, "\n%s  %s\n", v.paint(sum.State), clean(sum.Reason))
+	reason := sum.Reason
+	if sum.State == run.Running || sum.State == run.Waiting {
+		reason = sum.Step
+	}
+	fmt.Fprintf(v.out, "\n%s  %s\n", v.paint(sum.State), clean(reason))
 	row := func(name, text string) {
 		if text != "" {
 			fmt.Fprintf(v.out, "  %-9s %s\n", name, text)
@@ -128,7 +132,7 @@ func (v *view) Result(sum run.Summary) {
 	switch {
 	case sum.FinalTree != "" && sum.FinalTree == sum.BaseTree && sum.Proven:
 		row("folder", "byte for byte as before the run")
-	case !sum.Proven && sum.FinalTree == "" && sum.BaseTree != "":
+	case sum.State != run.Running && !sum.Proven && sum.FinalTree == "" && sum.BaseTree != "":
 		row("folder", "NOT PROVEN to be as before the run: look at it before you go on")
 	}
 	for _, p := range sum.Conflicts {
@@ -149,8 +153,14 @@ func (v *view) Result(sum run.Summary) {
 	more(sum.Kept.Foreign - len(sum.Foreign))
 	row("level", sum.Level)
 	row("time", fmt.Sprintf("%.1f s", sum.Seconds))
-	if sum.State == run.NeedsHumanReview {
+	switch sum.State {
+	case run.NeedsHumanReview:
 		row("next", "read the report; 'nexus run show "+sum.Run[:8]+"' lists every attempt")
+	case run.Running:
+		row("next", "'nexus run watch "+sum.Run[:8]+"' follows it")
+	case run.Waiting:
+		row("next", "'nexus heal "+clean(sum.Dir)+"' goes on with it, or ends it")
+	case run.Approved, run.Failed:
 	}
 }
 
@@ -158,7 +168,7 @@ func (v *view) paint(t run.Terminal) string {
 	if !v.live || os.Getenv("NO_COLOR") != "" {
 		return string(t)
 	}
-	color := map[run.Terminal]string{run.Approved: "32", run.NeedsHumanReview: "33"}[t]
+	color := map[run.Terminal]string{run.Approved: "32", run.NeedsHumanReview: "33", run.Running: "36", run.Waiting: "33"}[t]
 	if color == "" {
 		color = "31"
 	}

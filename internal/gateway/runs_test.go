@@ -56,7 +56,7 @@ func TestRunsAreListedNewestFirst(t *testing.T) {
 	b.call(t, "GET", "/v1/runs", "").into(t, http.StatusOK, &l)
 	require.Equal(t, 25, l.Total)
 	require.Equal(t, ids[:20], idsOf(l))
-	require.Equal(t, run.Unknown, l.Runs[0].State)
+	require.Equal(t, run.Running, l.Runs[0].State)
 	b.call(t, "GET", "/v1/runs?limit=2&other=1", "").into(t, http.StatusOK, &l)
 	require.Equal(t, ids[:2], idsOf(l))
 	for _, bad := range []string{"0", "101", "-1", "x", "1e3", "99999999999999999999"} {

@@ -98,6 +98,15 @@ func (n *Node) Driven(s run.State) bool {
 	return n.driven(s)
 }
 
+// Summary tells what a state amounts to, and whether somebody goes on with it.
+func (n *Node) Summary(s run.State) run.Summary {
+	sum := run.Summarise(s)
+	if sum.State == run.Running && !n.Driven(s) {
+		sum.State = run.Waiting
+	}
+	return sum
+}
+
 func (n *Node) state(ctx context.Context, id string) (run.State, error) {
 	l, err := n.client.ReadLog(ctx, id)
 	if err != nil {

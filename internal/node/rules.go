@@ -80,6 +80,9 @@ func (r Rules) Admit(tenant string, h wire.Heal) (run.Task, error) {
 	if err := t.Validate(); err != nil {
 		return t, err
 	}
+	if err := r.folder(t); err != nil {
+		return t, err
+	}
 	return t, r.targets(t)
 }
 
@@ -110,6 +113,22 @@ func (r Rules) allowed(dir string) error {
 		err = fmt.Errorf("%s lies below none of the allowed folders %s", dir, strings.Join(r.Roots, ", "))
 	}
 	return err
+}
+
+// folder refuses a project that is not there. That of another host cannot be
+// seen from here; its snapshot says so.
+func (r Rules) folder(t run.Task) error {
+	if t.Home != r.Home {
+		return nil
+	}
+	info, err := os.Stat(t.Dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("%s is not there: the host %s has no such folder", t.Dir, r.Home)
+	case err == nil && !info.IsDir():
+		return fmt.Errorf("%s is not a folder: name the project's folder", t.Dir)
+	}
+	return nil // what else is wrong with it, the snapshot says
 }
 
 // targets refuses a path that no candidate could change: nobody should wait

@@ -29,6 +29,8 @@ func TestAdmit(t *testing.T) {
 		"another tenant":         {tenant: "shop", task: wire.Heal{Dir: p.dir}, want: `only "local" is`},
 		"another host":           {rules: func(r *Rules) { r.OnlyHome = true }, task: wire.Heal{Dir: p.dir, Home: "there"}, want: "leave home out"},
 		"another host's bus":     {task: wire.Heal{Dir: "/not/here", Home: "there", Targets: []string{"x.py"}}},
+		"no folder":              {task: wire.Heal{Dir: p.dir + "-gone"}, want: "is not there: the host"},
+		"a file":                 {task: wire.Heal{Dir: filepath.Join(p.dir, "src/a.py")}, want: "is not a folder"},
 		"relative":               {task: wire.Heal{Dir: "project"}, want: "absolute"},
 		"the root":               {task: wire.Heal{Dir: "/"}, want: "in one another"},
 		"state in the project":   {rules: func(r *Rules) { r.State = filepath.Join(p.dir, "s") }, task: wire.Heal{Dir: p.dir}, want: "in one another"},

@@ -231,7 +231,7 @@ func TestExitStatus(t *testing.T) {
 	require.Equal(t, 0, run.Approved.Exit())
 	require.Equal(t, 2, run.NeedsHumanReview.Exit())
 	require.Equal(t, 1, run.Failed.Exit())
-	require.Equal(t, 1, run.Terminal("UNKNOWN").Exit())
+	require.Equal(t, 1, run.Running.Exit())
 }
 
 // A log that skipped a reviewer, whoever wrote it, leads to no approval.

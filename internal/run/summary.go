@@ -3,7 +3,7 @@ package run
 // Summary is a run as people and programs are shown it.
 type Summary struct {
 	Run string `json:"run"`
-	// State is the terminal state, or UNKNOWN while there is none.
+	// State is the terminal state; RUNNING or WAITING while there is none.
 	State  Terminal         `json:"state"`
 	Exit   int              `json:"exit"`
 	Reason string           `json:"reason"`
@@ -48,15 +48,23 @@ type AttemptSummary struct {
 	Note      string `json:"note,omitempty"`
 }
 
-// Unknown is the state of a run that has not ended.
-const Unknown Terminal = "UNKNOWN"
+// The states of a run that has not ended: its step is being done, or it waits
+// for somebody to go on with it. A summary takes a run for running unless its
+// log says that it is parked; who drives it is not in the log.
+const (
+	Running Terminal = "RUNNING"
+	Waiting Terminal = "WAITING"
+)
 
 // Summarise tells what a state amounts to.
 func Summarise(s State) Summary {
 	out := Summary{
-		Run: s.ID, State: Unknown, Exit: 1, Dir: s.Task.Dir, Step: s.Step(),
+		Run: s.ID, State: Running, Exit: 1, Dir: s.Task.Dir, Step: s.Step(),
 		Tries: []AttemptSummary{}, Files: []string{}, Calls: s.Calls, Tokens: s.PromptTokens + s.AnswerTokens,
 		Seconds: s.At.Sub(s.OpenedAt).Seconds(),
+	}
+	if s.Parked {
+		out.State = Waiting
 	}
 	if s.Ended != nil {
 		out.State, out.Exit, out.Reason = s.Ended.State, s.Ended.State.Exit(), s.Ended.Reason
