@@ -163,17 +163,17 @@ func TestUsageErrorsAreOneSentence(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("short\n"), 0o600))
 	t.Setenv("XDG_STATE_HOME", filepath.Join(root, "none"))
 	for says, args := range map[string][]string{
-		"as in 'gateway --root /srv/projects'": {},
-		"unexpected argument x; see":           {"--root", root, "x"},
-		"no such file":                         {"--root", root + "/none"},
-		"is no folder":                         {"--root", file},
-		"only loopback can be served without":  {"--root", root, "--listen", "0.0.0.0:8080"},
-		"missing port":                         {"--root", root, "--listen", "127.0.0.1"},
-		"has 5 characters, at least 16":        {"--root", root, "--token-file", file},
-		"--token-file: open":                   {"--root", root, "--token-file", root + "/none"},
-		"start 'nexus up' first":               {"--root", root},
-		"--nats and --state can't be used":     {"--root", root, "--nats", "nats://127.0.0.1:1", "--state", root},
-		"connect":                              {"--root", root, "--nats", "nats://127.0.0.1:1"},
+		"as in 'gateway --root /srv/projects'":  {},
+		"unexpected argument x; see":            {"--root", root, "x"},
+		"no such file":                          {"--root", root + "/none"},
+		"is no folder":                          {"--root", file},
+		"only loopback can be served without":   {"--root", root, "--listen", "0.0.0.0:8080"},
+		"missing port":                          {"--root", root, "--listen", "127.0.0.1"},
+		"has 5 characters, at least 16":         {"--root", root, "--token-file", file},
+		"--token-file: open":                    {"--root", root, "--token-file", root + "/none"},
+		"start 'nexus up' first":                {"--root", root},
+		"--nats and --state can't be used":      {"--root", root, "--nats", "nats://127.0.0.1:1", "--state", root},
+		"no NATS server answers at 127.0.0.1:1": {"--root", root, "--nats", "nats://127.0.0.1:1"},
 	} {
 		var out, errs bytes.Buffer
 		require.Equal(t, 1, execute(t.Context(), args, &out, &errs), says)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +29,8 @@ type Bus struct {
 	back atomic.Int64
 	// denied holds the newest refusal of a publish by its subject.
 	denied sync.Map
+	// onDenied ends the requests of allowed.
+	onDenied atomic.Pointer[context.CancelCauseFunc]
 }
 
 // connectTimeout bounds connecting and one request.
@@ -50,34 +51,19 @@ func connect(ctx context.Context, url, name string, log zerolog.Logger, cache *b
 	}, opts...)
 	nc, err := nats.Connect(url, opts...)
 	if err != nil {
-		return nil, fmt.Errorf("bus: connect: %w", err)
+		return nil, unreachable(url, err)
 	}
 	b.nc = nc
 	if b.js, err = jetstream.New(nc, jetstream.WithDefaultTimeout(connectTimeout)); err != nil {
 		nc.Close()
 		return nil, fmt.Errorf("bus: %w", err)
 	}
-	if err := b.check(ctx); err != nil {
+	if err := b.allowed(ctx, b.check); err != nil {
 		nc.Close()
 		return nil, err
 	}
 	b.blobs = &Artifacts{bus: b, cache: cache}
 	return b, nil
-}
-
-// complain hears what the server says outside of any answer. A publish that
-// it refuses gets no answer at all, so the refusal is kept for refused.
-func (b *Bus) complain(err error) {
-	if !errors.Is(err, nats.ErrPermissionViolation) {
-		b.log.Debug().Err(err).Msg("bus")
-		return
-	}
-	b.log.Warn().Err(err).Msg("bus")
-	if _, rest, ok := strings.Cut(err.Error(), `Publish to "`); ok {
-		if subject, _, ok := strings.Cut(rest, `"`); ok {
-			b.denied.Store(subject, struct{}{})
-		}
-	}
 }
 
 // publish stores msg in the stream of its subject. A publish that the server
@@ -124,7 +110,7 @@ func (b *Bus) check(ctx context.Context) error {
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
 		return fmt.Errorf("bus: the NATS server at %s has no JetStream for this account: start it with -js, or enable it for the account", b.nc.ConnectedAddr())
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrNoResponders):
-		return fmt.Errorf("bus: the NATS server at %s does not answer JetStream requests: enable JetStream, and let this user publish $JS.API.>", b.nc.ConnectedAddr())
+		return fmt.Errorf("bus: the NATS server at %s does not answer JetStream requests: start it with -js, or enable it for the account", b.nc.ConnectedAddr())
 	case err != nil:
 		return fmt.Errorf("bus: %w", err)
 	}

@@ -34,12 +34,6 @@ func TestServerWithoutJetStream(t *testing.T) {
 	require.ErrorContains(t, err, "start it with -js")
 }
 
-func TestNoServer(t *testing.T) {
-	t.Parallel()
-	_, err := Connect(t.Context(), "nats://127.0.0.1:1", "t", zerolog.Nop())
-	require.ErrorContains(t, err, "connect")
-}
-
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	require.True(t, atLeast("2.14.0", minServer))

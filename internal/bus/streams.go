@@ -94,7 +94,7 @@ func RunsBytes(n int64) ProvisionOption {
 // Provision makes the streams and the conductor's consumers, or brings them
 // up to date. replicas is 1 for an embedded server; a stream that has more
 // keeps them. A stream of that name which is not ours is left alone, and the
-// error says what to do.
+// error says what to do. Nothing else may use the bus meanwhile.
 func (b *Bus) Provision(ctx context.Context, replicas int, opts ...ProvisionOption) error {
 	var p provision
 	for _, o := range opts {
@@ -102,6 +102,10 @@ func (b *Bus) Provision(ctx context.Context, replicas int, opts ...ProvisionOpti
 			return err
 		}
 	}
+	return b.allowed(ctx, func(ctx context.Context) error { return b.provision(ctx, replicas, p) })
+}
+
+func (b *Bus) provision(ctx context.Context, replicas int, p provision) error {
 	runsBytes := p.runsBytes
 	if runsBytes == 0 {
 		runsBytes = maxRuns
