@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"text/tabwriter"
 	"time"
 
@@ -99,12 +100,13 @@ func (c *deadLsCmd) Run(ctx context.Context, e *env) error {
 			fmt.Fprintln(e.out, "no dead letters")
 			return nil
 		}
-		w := tabwriter.NewWriter(e.out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "ID\tCATEGORY\tAT\tRUN\tREASON")
+		rows := make([][]string, 0, len(all))
 		for _, l := range all {
-			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\n", l.ID, clean(l.Category), l.At.Local().Format(time.DateTime), runOf(l), cut(clean(l.Reason), 60))
+			rows = append(rows, []string{
+				strconv.FormatUint(l.ID, 10), clean(l.Category), l.At.Local().Format(time.DateTime), runOf(l), cut(clean(l.Reason), 60),
+			})
 		}
-		return w.Flush()
+		return table(e, []string{"ID", "CATEGORY", "AT", "RUN", "REASON"}, rows)
 	})
 }
 

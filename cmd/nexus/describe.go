@@ -100,7 +100,7 @@ func describeAnswer(a run.Answer, s run.State) (string, bool) {
 		if said == "" && len(a.Review.Notes) > 0 {
 			said = "(noted: " + clean(strings.Join(a.Review.Notes, "; ")) + ")"
 		}
-		return fmt.Sprintf("%-10s %s %s", who, a.Review.Word, said), a.Review.Word == run.WordApprove
+		return strings.TrimRight(fmt.Sprintf("%-10s %s %s", who, a.Review.Word, said), " "), a.Review.Word == run.WordApprove
 	case a.Deliver != nil:
 		if len(a.Deliver.Drift) > 0 {
 			return "deliver    somebody changed " + clean(strings.Join(a.Deliver.Drift, ", ")) + "; nothing was written", false

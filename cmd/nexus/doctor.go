@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"nexuscore.dev/nexus/internal/node"
 	"nexuscore.dev/nexus/internal/sandbox"
@@ -22,11 +24,11 @@ type doctorCmd struct {
 type check struct{ e *env }
 
 func (c check) row(ok bool, name, format string, v ...any) {
-	fmt.Fprintf(c.e.out, "%s %-10s %s\n", mark(ok), name, fmt.Sprintf(format, v...))
+	fmt.Fprintf(c.e.out, "%s %-10s %s\n", mark(ok), name, fold(fmt.Sprintf(format, v...), 13, c.e.width))
 }
 
 func (c check) more(format string, v ...any) {
-	fmt.Fprintf(c.e.out, "             %s\n", fmt.Sprintf(format, v...))
+	fmt.Fprintf(c.e.out, "             %s\n", fold(fmt.Sprintf(format, v...), 13, c.e.width))
 }
 
 // Run says what is there.
@@ -47,7 +49,7 @@ func (c *doctorCmd) Run(ctx context.Context, e *env) error {
 		k.row(false, "model", "none: only the built-in engine looks for fixes; set NEXUS_MODEL_BASE_URL and NEXUS_MODEL for more")
 	}
 	if c.Dir == "" {
-		return k.interpreters(ctx)
+		return k.runners(ctx)
 	}
 	return k.project(ctx, c.Dir)
 }
@@ -119,20 +121,40 @@ var levels = []struct {
 func (c check) sandbox(ctx context.Context) {
 	rep := sandbox.Detect(ctx, "")
 	c.row(rep.Level != sandbox.LevelNone, "sandbox", "level %s", rep.Level)
-	describeSandbox(c.e.out, rep)
+	describeSandbox(c.e, rep)
 	for _, l := range levels {
 		sign := " "
 		if l.level == rep.Level {
 			sign = "*"
 		}
-		c.more("%s %-5s %s", sign, l.level, l.text)
+		fmt.Fprintf(c.e.out, "             %s %-5s %s\n", sign, l.level, fold(l.text, 21, c.e.width))
 	}
 }
 
-// interpreters lists what can run the tests of projects here.
-func (c check) interpreters(ctx context.Context) error {
-	pytest, python := false, false
-	err := testrun.Interpreters(ctx, func(path string, in *testrun.Interpreter, problem error) {
+// runners lists what can run the tests of projects here.
+func (c check) runners(ctx context.Context) error {
+	known, err := c.interpreters(ctx)
+	if err == nil {
+		var more []string
+		more, err = c.toolchains(ctx)
+		known = append(known, more...)
+	}
+	switch {
+	case err != nil:
+		c.row(false, "runners", "%v", err)
+		return exitError(1)
+	case len(known) == 0:
+		c.row(false, "runners", "none: only test commands known by their exit status can be run, and a person must confirm their fixes")
+	default:
+		c.row(true, "runners", "%s: test by test; any other command by its exit status, which a person must confirm", strings.Join(known, ", "))
+	}
+	return nil
+}
+
+// interpreters lists the interpreters, and the runners that they have.
+func (c check) interpreters(ctx context.Context) (known []string, err error) {
+	pytest, python := "", false
+	err = testrun.Interpreters(ctx, func(path string, in *testrun.Interpreter, problem error) {
 		switch {
 		case problem != nil:
 			c.row(false, "python", "%s: %s", clean(path), clean(problem.Error()))
@@ -140,24 +162,41 @@ func (c check) interpreters(ctx context.Context) error {
 		case in.Pytest == "":
 			c.row(true, "python", "%s, %s: runs unittest; it has no pytest", in.Version, clean(in.Path))
 		default:
-			pytest = true
+			pytest = cmp.Or(pytest, in.Pytest)
 			c.row(true, "python", "%s, %s: runs pytest %s and unittest", in.Version, clean(in.Path), in.Pytest)
 		}
 		python = true
 	})
-	if err != nil {
-		c.row(false, "python", "%v", err)
-		return exitError(1)
-	}
 	switch {
 	case !python:
-		c.row(false, "runners", "no Python: only test commands known by their exit status can be run, and a person must confirm their fixes")
-	case !pytest:
-		c.row(false, "runners", "no pytest: projects that need it cannot be tested; install it into the project's .venv, or name an interpreter in %s", testrun.EnvPython)
-	default:
-		c.row(true, "runners", "pytest and unittest, test by test; any other command by its exit status, which a person must confirm")
+		c.row(false, "python", "none: projects in Python cannot be tested; install Python 3, or name an interpreter in %s", testrun.EnvPython)
+		return nil, err
+	case pytest == "":
+		c.row(false, "pytest", "none: projects that need it cannot be tested; install it into the project's .venv, or name an interpreter in %s", testrun.EnvPython)
+		return []string{"unittest"}, err
 	}
-	return nil
+	return []string{"pytest " + pytest, "unittest"}, err
+}
+
+// toolchains lists the other toolchains, and the runners that come with them.
+func (c check) toolchains(ctx context.Context) (known []string, err error) {
+	say := map[string][2]string{
+		"go":   {"go test", "projects in Go"},
+		"node": {"node --test", "projects in JavaScript"},
+	}
+	err = testrun.Toolchains(ctx, func(name string, tool *testrun.Tool, problem error) {
+		if problem != nil {
+			c.row(false, name, "%s cannot be tested: %s", say[name][1], clean(problem.Error()))
+			return
+		}
+		c.row(true, name, "%s, %s: runs %s", strings.TrimPrefix(tool.Version, "go"), clean(tool.Path), say[name][0])
+		known = append(known, say[name][0])
+		if name == "node" {
+			c.more("and jest or vitest, where a project has installed them")
+			known = append(known, "jest", "vitest")
+		}
+	})
+	return known, err
 }
 
 // project says how the tests of a folder would be run.

@@ -45,9 +45,11 @@ func (healCmd) Help() string {
   nexus heal . --target src/cart.py          only this file may change
   nexus heal . --source engine --dry-run     no model, write nothing
   nexus heal . --deliver patch               write a patch file instead
-  NEXUS_MODEL_BASE_URL=http://127.0.0.1:11434/v1 NEXUS_MODEL=qwen2.5-coder nexus heal . --source model,engine
+  NEXUS_MODEL_BASE_URL=http://127.0.0.1:11434/v1 NEXUS_MODEL=qwen2.5-coder \
+    nexus heal . --source model,engine
 
 Paths that .nexusignore lists (the syntax of .gitignore) are neither read nor written.
+
 Exit status: 0 APPROVED, 2 NEEDS_HUMAN_REVIEW, 1 ERROR or wrong usage.`
 }
 

@@ -64,6 +64,8 @@ func main() {
 type env struct {
 	out, err io.Writer
 	verbose  bool
+	// width is the number of columns of the terminal that out is, else 0.
+	width int
 }
 
 // exitError ends the program with a status and no further message.
@@ -120,7 +122,7 @@ func realMain(args []string, out, errOut io.Writer) (status int) {
 		return 1
 	}
 	ctx.BindTo(context.Background(), (*context.Context)(nil))
-	err = ctx.Run(&env{out: out, err: errOut, verbose: c.Verbose})
+	err = ctx.Run(&env{out: out, err: errOut, verbose: c.Verbose, width: terminalWidth(out)})
 	var code exitError
 	switch {
 	case err == nil:

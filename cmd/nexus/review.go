@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/user"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"nexuscore.dev/nexus/internal/bus"
@@ -187,14 +186,15 @@ func (c *reviewLsCmd) Run(ctx context.Context, e *env) error {
 			fmt.Fprintln(e.out, "nothing waits for a person")
 			return nil
 		}
-		w := tabwriter.NewWriter(e.out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "RUN\tSTATUS\tSINCE\tASSIGNEE\tFOLDER\tREASON")
+		rows := make([][]string, 0, len(all))
 		for _, i := range all {
 			s := i.state
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", s.ID[:8], i.status(), s.EndedAt.Local().Format(time.DateTime),
-				orDash(clean(i.note.Assignee)), clean(s.Task.Dir), cut(clean(s.Ended.Reason), 60))
+			rows = append(rows, []string{
+				s.ID[:8], i.status(), s.EndedAt.Local().Format(time.DateTime), orDash(clean(i.note.Assignee)), clean(s.Task.Dir),
+				cut(clean(s.Ended.Reason), 60),
+			})
 		}
-		return w.Flush()
+		return table(e, []string{"RUN", "STATUS", "SINCE", "ASSIGNEE", "FOLDER", "REASON"}, rows)
 	})
 }
 
@@ -229,7 +229,7 @@ func (c *reviewShowCmd) Run(ctx context.Context, e *env) error {
 			return nil
 		}
 		if err := undecided(s, note); err != nil {
-			fmt.Fprintln(e.out, err)
+			fmt.Fprintln(e.out, fold(err.Error(), 0, e.width))
 			return nil //nolint:nilerr // it says what can be decided: nothing
 		}
 		fmt.Fprintln(e.out, "\nWhat you can do:")

@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"nexuscore.dev/nexus/internal/bus"
@@ -40,7 +40,7 @@ func (c common) open(ctx context.Context, e *env) (*node.Node, error) {
 // the bus is free again, however long a pager takes.
 func (c common) read(ctx context.Context, e *env, prefix string, do func(*env, *node.Node, bus.Log, run.State) error) error {
 	var out bytes.Buffer
-	quiet := &env{out: &out, err: e.err, verbose: e.verbose}
+	quiet := &env{out: &out, err: e.err, verbose: e.verbose, width: e.width}
 	err := c.with(ctx, e, prefix, func(n *node.Node, _ *bus.Bus, l bus.Log, s run.State) error { return do(quiet, n, l, s) })
 	_, errOut := e.out.Write(out.Bytes())
 	return errors.Join(err, errOut)
@@ -97,14 +97,14 @@ func (c *runLsCmd) Run(ctx context.Context, e *env) (err error) {
 		fmt.Fprintln(e.out, "no runs yet; start one with 'nexus heal DIR'")
 		return nil
 	}
-	w := tabwriter.NewWriter(e.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "RUN\tSTATE\tSTEP\tATTEMPTS\tOPENED\tFOLDER")
+	rows := make([][]string, 0, len(states))
 	for _, s := range states {
 		sum := n.Summary(s)
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", s.ID[:8], sum.State, sum.Step, len(sum.Tries),
-			s.OpenedAt.Local().Format(time.DateTime), clean(sum.Dir))
+		rows = append(rows, []string{
+			s.ID[:8], string(sum.State), sum.Step, strconv.Itoa(len(sum.Tries)), s.OpenedAt.Local().Format(time.DateTime), clean(sum.Dir),
+		})
 	}
-	return w.Flush()
+	return table(e, []string{"RUN", "STATE", "STEP", "ATTEMPTS", "OPENED", "FOLDER"}, rows)
 }
 
 type runShowCmd struct {
@@ -139,7 +139,7 @@ func (c *runShowCmd) Run(ctx context.Context, e *env) error {
 			text, ok := describe(ev, s2)
 			switch {
 			case c.Events:
-				fmt.Fprintf(e.out, "%4d  %-11s %s\n", ev.N, ev.Command.Name(), text)
+				fmt.Fprintln(e.out, strings.TrimRight(fmt.Sprintf("%4d  %-11s %s", ev.N, ev.Command.Name(), fold(text, 18, e.width)), " "))
 			case text != "":
 				v.line(mark(ok), text)
 			}
@@ -150,10 +150,10 @@ func (c *runShowCmd) Run(ctx context.Context, e *env) error {
 				fmt.Fprintf(e.out, "  gate %s", a.Gate)
 			}
 			if a.Reason != "" {
-				fmt.Fprintf(e.out, "\n  %s", clean(a.Reason))
+				fmt.Fprintf(e.out, "\n  %s", fold(clean(a.Reason), 2, e.width))
 			}
 			for _, id := range a.FailedTests {
-				fmt.Fprintf(e.out, "\n  red: %s", clean(id))
+				fmt.Fprintf(e.out, "\n  red: %s", fold(clean(id), 7, e.width))
 			}
 		}
 		if len(sum.Tries) > 0 {

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"strings"
 
 	"nexuscore.dev/nexus/internal/sandbox"
@@ -11,9 +10,9 @@ import (
 
 // describeSandbox prints what the sandbox does here, one line for each
 // feature, and then what is missing.
-func describeSandbox(w io.Writer, rep sandbox.Report) {
+func describeSandbox(e *env, rep sandbox.Report) {
 	line := func(name, format string, v ...any) {
-		fmt.Fprintf(w, "             %-10s %s\n", name, fmt.Sprintf(format, v...))
+		fmt.Fprintf(e.out, "             %-10s %s\n", name, fold(fmt.Sprintf(format, v...), 24, e.width))
 	}
 	if f := rep.Features; rep.Level != sandbox.LevelNone {
 		line("namespaces", "%s", cmp.Or(strings.Join(f.Namespaces, ", "), "none"))
@@ -34,7 +33,7 @@ func describeSandbox(w io.Writer, rep sandbox.Report) {
 		}
 	}
 	for _, m := range rep.Missing {
-		fmt.Fprintf(w, "             %s\n", m)
+		fmt.Fprintf(e.out, "             %s\n", fold(m, 13, e.width))
 	}
 }
 

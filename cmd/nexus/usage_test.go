@@ -54,7 +54,9 @@ func TestRunDoctor(t *testing.T) {
 	require.Zero(t, r.exit, "%s%s", r.out, r.err)
 	require.Regexp(t, `(?m)^✓ python +3\.\d+`, r.out)
 	require.Regexp(t, `(?m)^✓ state .* on the disk`, r.out)
-	require.Regexp(t, `(?m)^. runners `, r.out)
+	require.Regexp(t, `(?m)^✓ go +1\.\d+`, r.out)
+	require.Regexp(t, `(?m)^. node `, r.out)
+	require.Regexp(t, `(?m)^✓ runners .*unittest, go test`, r.out)
 	for _, level := range []string{"user", "thin", "none"} {
 		require.Regexp(t, `(?m)^ +\*? +`+level+` `, r.out)
 	}
@@ -119,15 +121,6 @@ func TestServiceNamesTheExternalBus(t *testing.T) {
 	require.NotContains(t, out.String(), "hush-hush")
 	require.NoError(t, cmd.Process.Signal(syscall.SIGHUP))
 	require.NoError(t, cmd.Wait())
-}
-
-// A live line never wraps: what does not fit is cut.
-func TestRunFit(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, "short", fit("short", 40))
-	require.Equal(t, "⠋ debugger (att…", fit("⠋ debugger (attempt 1, engine)  12.3 s", 17))
-	require.Len(t, []rune(fit(strings.Repeat("x", 100), 80)), 79)
-	require.Equal(t, "…", fit("xx", 1))
 }
 
 // What is no terminal gets no colour and no control character.

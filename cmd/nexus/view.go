@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mattn/go-isatty"
 	"golang.org/x/sys/unix"
 
 	"nexuscore.dev/nexus/internal/run"
@@ -25,8 +24,8 @@ type view struct {
 	err  io.Writer
 	json bool
 	live bool
-	// width is the number of columns of the terminal; a live line that is
-	// longer would leave its first part behind.
+	// width is the number of columns of the terminal, else 0; a live line that
+	// is longer would leave its first part behind.
 	width int
 	// told is true once the result was printed: with --json nothing follows it.
 	told atomic.Bool
@@ -39,11 +38,8 @@ type view struct {
 }
 
 func newView(e *env, asJSON bool) *view {
-	v := &view{out: e.out, err: e.err, json: asJSON}
-	if f, ok := e.out.(*os.File); ok && !asJSON {
-		v.live = isatty.IsTerminal(f.Fd()) && os.Getenv("TERM") != "dumb"
-		v.width = columns(f)
-	}
+	v := &view{out: e.out, err: e.err, json: asJSON, width: e.width}
+	v.live = !asJSON && terminalWidth(e.out) > 0 && os.Getenv("TERM") != "dumb"
 	return v
 }
 
@@ -119,10 +115,10 @@ func (v *view) Result(sum run.Summary) {
 	if sum.State == run.Running || sum.State == run.Waiting {
 		reason = sum.Step
 	}
-	fmt.Fprintf(v.out, "\n%s  %s\n", v.paint(sum.State), clean(reason))
+	fmt.Fprintf(v.out, "\n%s  %s\n", v.paint(sum.State), fold(clean(reason), len(sum.State)+2, v.width))
 	row := func(name, text string) {
 		if text != "" {
-			fmt.Fprintf(v.out, "  %-9s %s\n", name, text)
+			fmt.Fprintf(v.out, "  %-9s %s\n", name, fold(text, 12, v.width))
 		}
 	}
 	row("run", sum.Run)
@@ -195,8 +191,15 @@ func (v *view) line(sign, text string) {
 	if v.live && v.step != "" {
 		fmt.Fprint(v.out, "\r\x1b[K")
 	}
-	fmt.Fprintf(v.out, "%s %s\n", sign, text)
+	indent := 2
+	if label := text[:min(len(text), labelled)]; strings.HasSuffix(label, " ") && !strings.Contains(strings.TrimRight(label, " "), " ") {
+		indent += labelled
+	}
+	fmt.Fprintf(v.out, "%s %s%s\n", sign, text[:indent-2], fold(text[indent-2:], indent, v.width))
 }
+
+// labelled is the column in which the text after the name of a step begins.
+const labelled = len("snapshot   ")
 
 func (v *view) print(doc any) {
 	v.mu.Lock()
@@ -242,16 +245,6 @@ func columns(f *os.File) int {
 		return 80
 	}
 	return int(size.Col)
-}
-
-// fit cuts a line so that it stays one; the last column stays free, for some
-// terminals wrap there.
-func fit(text string, width int) string {
-	r := []rune(text)
-	if len(r) < width {
-		return text
-	}
-	return string(r[:max(width-2, 0)]) + "…"
 }
 
 // idle removes the live line.

@@ -32,3 +32,21 @@ func TestInterpreters(t *testing.T) {
 		require.Equal(t, 1, n, path)
 	}
 }
+
+// TestToolchains names what is there, and says what is missing.
+func TestToolchains(t *testing.T) {
+	seen := map[string]*testrun.Tool{}
+	ask := func() {
+		require.NoError(t, testrun.Toolchains(t.Context(), func(name string, tool *testrun.Tool, problem error) {
+			require.NotEqual(t, tool == nil, problem == nil, name)
+			seen[name] = tool
+		}))
+	}
+	ask()
+	require.NotNil(t, seen["go"], "it runs these tests")
+	require.Regexp(t, `^go1\.\d+`, seen["go"].Version)
+	t.Setenv("PATH", t.TempDir())
+	ask()
+	require.Contains(t, seen, "node")
+	require.Nil(t, seen["node"])
+}
