@@ -8,11 +8,12 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/mattn/go-isatty"
+	"github.com/google/renameio/v2"
 
 	"nexuscore.dev/nexus/internal/archive"
 	"nexuscore.dev/nexus/internal/bus"
 	"nexuscore.dev/nexus/internal/node"
+	"nexuscore.dev/nexus/internal/rollback"
 	"nexuscore.dev/nexus/internal/run"
 )
 
@@ -35,7 +36,7 @@ Examples:
 
 // Run writes the archive of a run.
 func (c *runExportCmd) Run(ctx context.Context, e *env) error {
-	if c.Out == "" && terminal(e.out) {
+	if c.Out == "" && e.width > 0 {
 		return errors.New("an archive is no text: write it to a file with 'nexus run export ID > run.tar' or --out FILE")
 	}
 	return c.Common.with(ctx, e, c.ID, func(_ *node.Node, b *bus.Bus, _ bus.Log, s run.State) error {
@@ -60,33 +61,20 @@ func (c *runExportCmd) Run(ctx context.Context, e *env) error {
 	})
 }
 
-// whole writes a file that is there completely or not at all.
+// whole writes a file that is there completely and durably, or not at all.
 func whole(path string, write func(io.Writer) error) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".nexus-export-")
+	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithStaticPermissions(0o600))
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, f.Close(), os.Remove(f.Name()))
-		}
-	}()
+	defer func() { err = errors.Join(err, f.Cleanup()) }()
 	if err := write(f); err != nil {
 		return err
 	}
-	if err := f.Sync(); err != nil {
+	if err := f.CloseAtomicallyReplace(); err != nil {
 		return err
 	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return f.Close()
-}
-
-// terminal reports whether what is written there is seen by a person.
-func terminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && isatty.IsTerminal(f.Fd())
+	return rollback.SyncFolders(filepath.Dir(path))
 }
 
 type runImportCmd struct {

@@ -13,6 +13,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"nexuscore.dev/nexus/internal/archive"
 	"nexuscore.dev/nexus/internal/bus"
 	"nexuscore.dev/nexus/internal/node"
 	"nexuscore.dev/nexus/internal/run"
@@ -188,44 +189,16 @@ func history(ctx context.Context, b *bus.Bus, l bus.Letter) (tried []run.Failure
 			tried = append(tried, *f.Failure)
 		}
 		if ask, ok := ev.Command.(run.Ask); ok && ev.N == l.Ask {
-			if refs, err = named(ask); err != nil {
+			data, err := json.Marshal(ask)
+			if err != nil {
+				return nil, nil, err
+			}
+			if refs, err = archive.Refs(data); err != nil {
 				return nil, nil, err
 			}
 		}
 	}
 	return tried, refs, nil
-}
-
-// named lists the artifacts that an ask names, wherever they stand in it.
-func named(ask run.Ask) ([]run.Ref, error) {
-	data, err := json.Marshal(ask)
-	if err != nil {
-		return nil, err
-	}
-	var doc any
-	if err := json.Unmarshal(data, &doc); err != nil {
-		return nil, err
-	}
-	var out []run.Ref
-	var walk func(any)
-	walk = func(v any) {
-		switch v := v.(type) {
-		case []any:
-			for _, x := range v {
-				walk(x)
-			}
-		case map[string]any:
-			if sum, ok := v["sha256"].(string); ok {
-				size, _ := v["size"].(float64)
-				out = append(out, run.Ref{SHA256: sum, Size: int64(size)})
-			}
-			for _, x := range v {
-				walk(x)
-			}
-		}
-	}
-	walk(doc)
-	return out, nil
 }
 
 type deadRequeueCmd struct {

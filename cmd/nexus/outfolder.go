@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -86,11 +87,20 @@ func (o *outFolder) write(v validate.Verdict) (err error) {
 	if err := root.Close(); err != nil {
 		return err
 	}
+	err = filepath.WalkDir(tmp, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			err = rollback.SyncFolders(path)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
 	// Takes the place of an empty folder, and of nothing else.
 	if err := unix.Rename(tmp, o.path); err != nil {
 		return fmt.Errorf("%s: %w", o.path, err)
 	}
-	return syncFolder(filepath.Dir(o.path))
+	return rollback.SyncFolders(o.path)
 }
 
 func writeSynced(root *os.Root, path string, data []byte, mode os.FileMode) (err error) {
@@ -106,12 +116,4 @@ func writeSynced(root *os.Root, path string, data []byte, mode os.FileMode) (err
 		return err
 	}
 	return errors.Join(f.Chmod(mode), f.Sync())
-}
-
-func syncFolder(dir string) (err error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }

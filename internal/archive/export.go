@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"time"
 
 	"nexuscore.dev/nexus/internal/bus"
 	"nexuscore.dev/nexus/internal/rollback"
-	"nexuscore.dev/nexus/internal/run"
 )
 
 // The names inside an archive.
@@ -109,70 +109,27 @@ func add(out *tar.Writer, name string, data []byte) error {
 func reachable(ctx context.Context, blobs rollback.Blobs, events []bus.RawEvent, o Options) ([]string, error) {
 	found := map[string]bool{}
 	for _, e := range events {
-		var doc any
-		if err := json.Unmarshal(e.Body, &doc); err != nil {
+		refs, trees, err := named(e.Body)
+		if err != nil {
 			return nil, fmt.Errorf("archive: event %d: %w", e.N, err)
 		}
-		walk(doc, func(node map[string]any) {
-			if sum, ok := node["sha256"].(string); ok && validName(sum) {
-				found[sum] = true
+		for _, ref := range refs {
+			found[ref.SHA256] = true
+		}
+		if o.NoTrees {
+			continue
+		}
+		for _, t := range trees {
+			m, err := rollback.Load(ctx, blobs, t)
+			if err != nil {
+				continue // told as missing, when its manifest is read
 			}
-			if t, ok := treeOf(node); ok && !o.NoTrees {
-				m, err := rollback.Load(ctx, blobs, t)
-				if err != nil {
-					return // told as missing, when its manifest is read
-				}
-				for _, f := range m.Entries {
-					if f.Type == rollback.TypeFile && f.Size > 0 {
-						found[f.SHA256] = true
-					}
+			for _, f := range m.Entries {
+				if f.Type == rollback.TypeFile && f.Size > 0 {
+					found[f.SHA256] = true
 				}
 			}
-		})
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	out := make([]string, 0, len(found))
-	for name := range found {
-		out = append(out, name)
-	}
-	slices.Sort(out)
-	return out, nil
-}
-
-// treeOf reads a node of an event that names a tree.
-func treeOf(node map[string]any) (run.Tree, bool) {
-	hash, _ := node["hash"].(string)
-	manifest, _ := node["manifest"].(map[string]any)
-	sum, _ := manifest["sha256"].(string)
-	return run.Tree{Hash: hash, Manifest: run.Ref{SHA256: sum}}, hash != "" && validName(sum)
-}
-
-// walk calls do with every object of a JSON document.
-func walk(v any, do func(map[string]any)) {
-	switch v := v.(type) {
-	case []any:
-		for _, x := range v {
-			walk(x, do)
-		}
-	case map[string]any:
-		do(v)
-		for _, x := range v {
-			walk(x, do)
 		}
 	}
-}
-
-// validName reports whether s is the name of an artifact.
-func validName(s string) bool {
-	if len(s) != 64 {
-		return false
-	}
-	for _, c := range s {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
+	return slices.Sorted(maps.Keys(found)), ctx.Err()
 }
