@@ -10,6 +10,9 @@ FUZZTIME ?= 10s
 # somebody else's clone) the build must not fail for want of it.
 VCS := $(shell git rev-parse --verify -q HEAD >/dev/null 2>&1 && echo auto || echo false)
 
+# What a user is given; cmd/corpus is for those who work on the gates.
+COMMANDS = ./cmd/nexus ./cmd/agents ./cmd/gateway
+
 # Evaluated once, and only by the targets that use it.
 PYTHON = $(eval PYTHON := $$(shell scripts/python-tools.sh))$(PYTHON)
 
@@ -31,7 +34,7 @@ test: ## Run all tests
 .PHONY: build
 build: ## Build the commands into bin/
 	@mkdir -p bin
-	go build -trimpath -buildvcs=$(VCS) -o bin/ ./cmd/...
+	go build -trimpath -buildvcs=$(VCS) -o bin/ $(COMMANDS)
 
 .PHONY: fmt
 fmt: ## Format all Go files
@@ -82,8 +85,8 @@ fuzz: ## Run every fuzz target for FUZZTIME (10s)
 	@scripts/fuzz.sh $(FUZZTIME)
 
 .PHONY: corpus
-corpus: ## Run the gates over the model answers in CORPUS=DIR (layout: go run ./internal/corpus)
-	@NEXUS_PYTHON="$(PYTHON)" go run ./internal/corpus "$(CORPUS)"
+corpus: ## Run the gates over the model answers in CORPUS=DIR (layout: go run ./cmd/corpus)
+	@NEXUS_PYTHON="$(PYTHON)" go run ./cmd/corpus "$(CORPUS)"
 
 .PHONY: clean
 clean: ## Remove what was built

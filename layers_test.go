@@ -30,9 +30,9 @@ var shelves = []shelf{
 	{"1 speak, upper shelf", []string{"internal/wire"}},
 	{"2 act", []string{"internal/bus", "internal/sandbox", "internal/rollback", "internal/kb", "internal/llm"}},
 	{"3 judge", []string{"internal/validate", "internal/testrun", "internal/repair", "agentkit"}},
-	{"4 work", []string{"internal/agents", "internal/archive", "internal/gateway", "internal/corpus"}},
+	{"4 work", []string{"internal/agents", "internal/archive", "internal/gateway"}},
 	{"4 one process's part", []string{"internal/node"}},
-	{"5 wire up", []string{"cmd/agents", "cmd/gateway", "cmd/nexus"}},
+	{"5 wire up", []string{"cmd/agents", "cmd/corpus", "cmd/gateway", "cmd/nexus"}},
 }
 
 // pure are the packages that only decide: no file, socket, clock, chance or

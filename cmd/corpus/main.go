@@ -35,8 +35,8 @@ or could not be read. Differences from the labels are listed, not judged.
 `
 
 func main() {
-	sandbox.MaybeInit()                                                   // the interpreter starts through this very program
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) //nolint:forbidigo // the process starts here
+	sandbox.MaybeInit() // the interpreter starts through this very program
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	code := execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
