@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"nexuscore.dev/nexus/internal/agents"
+	"nexuscore.dev/nexus/internal/bus"
 	"nexuscore.dev/nexus/internal/node"
 	"nexuscore.dev/nexus/internal/run"
 	"nexuscore.dev/nexus/internal/sandbox"
@@ -113,7 +114,7 @@ func (c *cli) run(ctx context.Context, out, errs io.Writer) (err error) {
 	if err := n.Start(ctx, "", true); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "agents: working on %s as host %s\n", c.NATS, cfg.Rules.Home)
+	fmt.Fprintf(out, "agents: working on %s as host %s\n", bus.Hosts(c.NATS), cfg.Rules.Home)
 	select {
 	case <-ctx.Done():
 		return nil

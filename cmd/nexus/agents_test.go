@@ -36,7 +36,7 @@ func TestAgentProcesses(t *testing.T) {
 		require.NoError(t, cmd.Start())
 		procs = append(procs, cmd)
 		ready, _ := cmd.Stdout.(*buffer)
-		require.Eventually(t, func() bool { return strings.Contains(ready.String(), "working on") }, 30*time.Second, 20*time.Millisecond)
+		require.Eventually(t, func() bool { return strings.Contains(ready.String(), "working on "+strings.TrimPrefix(url, "nats://")) }, 30*time.Second, 20*time.Millisecond)
 	}
 	nc, err := nats.Connect(url)
 	require.NoError(t, err)

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"os"
 	"os/signal"
 
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
+	"nexuscore.dev/nexus/internal/bus"
 	"nexuscore.dev/nexus/internal/gateway"
 	"nexuscore.dev/nexus/internal/node"
 )
@@ -90,11 +90,7 @@ func listening(n *node.Node) string {
 	if addr := n.Addr(); addr != "" {
 		return addr + " (role local; its password is in owner.json)"
 	}
-	u, err := url.Parse(n.URL())
-	if err != nil {
-		return "the external server"
-	}
-	return u.Redacted() + " (external)"
+	return bus.Hosts(n.URL()) + " (external)"
 }
 
 // gateway opens the HTTP gateway of this process.

@@ -13,7 +13,7 @@ import (
 
 // unreachable says what to change when there is no connection.
 func unreachable(address string, err error) error {
-	where := hosts(address)
+	where := Hosts(address)
 	var syntax *url.Error
 	var system *net.OpError
 	switch {
@@ -29,15 +29,18 @@ func unreachable(address string, err error) error {
 	return fmt.Errorf("bus: connect: %s: %w", where, err)
 }
 
-// hosts is an address, or a list of them, without passwords.
-func hosts(address string) string {
+// Hosts is the address of a server, or a list of them, as it may be shown:
+// without user, password or token.
+func Hosts(address string) string {
 	list := strings.Split(address, ",")
 	for i, one := range list {
-		if at := strings.LastIndexByte(one, '@'); at >= 0 {
-			scheme, _, _ := strings.Cut(one, "://")
-			one = scheme + "://" + one[at+1:]
+		scheme, rest, ok := strings.Cut(strings.TrimSpace(one), "://")
+		if !ok {
+			scheme, rest = "", scheme
+		} else if scheme += "://"; scheme == "nats://" {
+			scheme = ""
 		}
-		list[i] = strings.TrimPrefix(strings.TrimSpace(one), "nats://")
+		list[i] = scheme + rest[strings.LastIndexByte(rest, '@')+1:]
 	}
 	return strings.Join(list, ", ")
 }

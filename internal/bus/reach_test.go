@@ -98,3 +98,18 @@ func TestDeniedUser(t *testing.T) {
 		require.Less(t, time.Since(began), connectTimeout, c.user)
 	}
 }
+
+// What is shown of an address holds no secret, a token in the place of a user
+// included.
+func TestHosts(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"nats://me:hush@a:4222":                     "a:4222",
+		"nats://hush@a:4222, tls://me:hu@sh@b:4222": "a:4222, tls://b:4222",
+		"a:4222":       "a:4222",
+		"me:hush@a":    "a",
+		"wss://a/hush": "wss://a/hush",
+	} {
+		require.Equal(t, want, Hosts(address), address)
+	}
+}
