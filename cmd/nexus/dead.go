@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"text/tabwriter"
 	"time"
 
 	"nexuscore.dev/nexus/internal/archive"
@@ -127,36 +126,31 @@ type deadShowCmd struct {
 // Run shows a letter.
 func (c *deadShowCmd) Run(ctx context.Context, e *env) error {
 	return c.letter(ctx, e, func(_ *node.Node, b *bus.Bus, l bus.Letter) error {
-		tried, refs, unread := history(ctx, b, l) // told below: the letter is what matters
+		past, unread := history(ctx, b, l) // told below: the letter is what matters
 		if c.JSON {
 			return json.NewEncoder(e.out).Encode(struct {
 				listed
 				Tried     []run.Failure `json:"tried,omitempty"`
 				Artifacts []run.Ref     `json:"artifacts,omitempty"`
-			}{listed{l.ID, l}, tried, refs})
+			}{listed{l.ID, l}, past.tried, past.refs})
 		}
-		w := tabwriter.NewWriter(e.out, 0, 0, 2, ' ', 0)
-		for _, f := range [][2]string{
-			{"letter", fmt.Sprint(l.ID)},
-			{"category", l.Category},
-			{"reason", l.Reason},
-			{"at", l.At.Local().Format(time.DateTime)},
-			{"run", l.Run},
-			{"worker", l.Worker},
-			{"subject", l.Subject},
-		} {
-			if f[1] != "" {
-				fmt.Fprintf(w, "%s\t%s\n", f[0], clean(f[1]))
+		row := func(name, text string) {
+			if text != "" {
+				fmt.Fprintf(e.out, "%-9s %s\n", name, fold(clean(text), 10, e.width))
 			}
 		}
-		for i, f := range tried {
-			fmt.Fprintf(w, "try %d\t%s: %s\n", i+1, f.Category, clean(f.Message))
+		row("letter", strconv.FormatUint(l.ID, 10))
+		row("category", l.Category)
+		row("reason", l.Reason)
+		row("at", l.At.Local().Format(time.DateTime))
+		row("run", l.Run)
+		row("worker", l.Worker)
+		row("subject", l.Subject)
+		for i, f := range past.tried {
+			row(fmt.Sprintf("try %d", i+1), f.Category+": "+f.Message)
 		}
-		for _, r := range refs {
-			fmt.Fprintf(w, "artifact\t%s (%d bytes)\n", r.SHA256, r.Size)
-		}
-		if err := w.Flush(); err != nil {
-			return err
+		for _, r := range past.refs {
+			row("artifact", fmt.Sprintf("%s (%d bytes)", r.SHA256, r.Size))
 		}
 		if len(l.Payload) > 0 {
 			fmt.Fprintf(e.out, "\n%s\n", sandbox.Printable(l.Payload))
@@ -167,38 +161,50 @@ func (c *deadShowCmd) Run(ctx context.Context, e *env) error {
 		if unread != nil {
 			return fmt.Errorf("the log of its run cannot be read: %w", unread)
 		}
-		if l.Run != "" {
+		switch {
+		case past.opened:
 			fmt.Fprintf(e.out, "\n'nexus run show %s' tells the whole run\n", runOf(l))
+		case l.Run != "":
+			fmt.Fprintf(e.out, "\nno run was opened; 'nexus dead requeue %d' starts the task as a new one\n", l.ID)
 		}
 		return nil
 	})
 }
 
-// history is what the log of the letter's run says about the letter's ask:
-// every failed try, and the artifacts that the ask names.
-func history(ctx context.Context, b *bus.Bus, l bus.Letter) (tried []run.Failure, refs []run.Ref, err error) {
-	if l.Run == "" || l.Ask == 0 {
-		return nil, nil, nil
+// past is what the log of a letter's run says about the letter's ask.
+type past struct {
+	// opened is false for a task that was refused: its run has no log.
+	opened bool
+	tried  []run.Failure
+	// refs are the artifacts that the ask names.
+	refs []run.Ref
+}
+
+// history reads the log of the letter's run.
+func history(ctx context.Context, b *bus.Bus, l bus.Letter) (p past, err error) {
+	if l.Run == "" {
+		return p, nil
 	}
 	log, err := b.ReadLog(ctx, l.Run)
 	if err != nil {
-		return nil, nil, err
+		return p, err
 	}
+	p.opened = len(log.Events) > 0
 	for _, ev := range log.Events {
-		if f := ev.Fact; f != nil && f.Failure != nil && string(f.By) == l.Worker {
-			tried = append(tried, *f.Failure)
+		if f := ev.Fact; f != nil && f.Failure != nil && l.Ask > 0 && string(f.By) == l.Worker {
+			p.tried = append(p.tried, *f.Failure)
 		}
 		if ask, ok := ev.Command.(run.Ask); ok && ev.N == l.Ask {
 			data, err := json.Marshal(ask)
 			if err != nil {
-				return nil, nil, err
+				return p, err
 			}
-			if refs, err = archive.Refs(data); err != nil {
-				return nil, nil, err
+			if p.refs, err = archive.Refs(data); err != nil {
+				return p, err
 			}
 		}
 	}
-	return tried, refs, nil
+	return p, nil
 }
 
 type deadRequeueCmd struct {

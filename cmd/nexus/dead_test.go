@@ -86,8 +86,13 @@ func TestDeadLetterIsRequeued(t *testing.T) {
 	require.Zero(t, r.exit, r.err)
 	require.Equal(t, run.Approved, w.until(url, w.only(url)).State)
 
-	w.publish("nexus.task.local.heal", `[]`)
-	drop := w.nexus("dead", "drop", w.deadLetter())
+	w.publish("nexus.task.local.heal", `{"dir":"`+dir+`-gone"}`)
+	id = w.deadLetter()
+	shown := w.nexus("dead", "show", id)
+	require.Contains(t, shown.out, "has no such folder")
+	require.Contains(t, shown.out, "no run was opened; 'nexus dead requeue "+id+"'")
+	require.NotContains(t, shown.out, "nexus run show", "there is none to show")
+	drop := w.nexus("dead", "drop", id)
 	require.Zero(t, drop.exit, drop.err)
 	require.Equal(t, "no dead letters\n", w.nexus("dead", "ls").out)
 }

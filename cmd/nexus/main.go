@@ -130,7 +130,7 @@ func realMain(args []string, out, errOut io.Writer) (status int) {
 	case errors.As(err, &code):
 		return int(code)
 	}
-	fmt.Fprintln(errOut, "nexus:", err)
+	fmt.Fprintln(errOut, fold("nexus: "+err.Error(), 0, terminalWidth(errOut)))
 	return 1
 }
 
