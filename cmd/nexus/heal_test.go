@@ -3,6 +3,8 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -227,4 +229,22 @@ func TestReplayVerifyAndRunCommands(t *testing.T) {
 	r = w.nexus("run", "show", "zzzz")
 	require.Equal(t, 1, r.exit)
 	require.Contains(t, r.err, "no run")
+}
+
+// TestReadmeHeals: the first thing that the README shows is what a user gets,
+// line for line, but for runner, level and time; … stands for the rest.
+func TestReadmeHeals(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	dir := filepath.Join(w.dir, "billing")
+	require.NoError(t, os.CopyFS(dir, os.DirFS("../../examples/broken")))
+	out := w.nexus("heal", dir, "--source", "engine").out
+	vary := regexp.MustCompile(`\[\w+, \w+, [0-9.]+ s\]`)
+	lines := strings.Split(vary.ReplaceAllString(out, ""), "\n")
+	for _, want := range strings.Split(readme(t, "console"), "\n")[1:] {
+		want, cut := strings.CutSuffix(vary.ReplaceAllString(want, ""), "…")
+		i := slices.IndexFunc(lines, func(l string) bool { return l == want || cut && strings.HasPrefix(l, want) })
+		require.GreaterOrEqual(t, i, 0, "%q is not what comes next in\n%s", want, out)
+		lines = lines[i+1:]
+	}
 }
