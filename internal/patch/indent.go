@@ -79,7 +79,23 @@ func (s *source) lostIndent(h *Hunk, at int) (cut, indent []byte, ok bool) {
 // seen from the first line. The second line tells: after a line that opens a
 // block it is deeper than that, after any other it is as deep. Where lines of
 // the old text stay below, those of the file's depth are as they should be.
+// A reading that makes no blocks gives way to the one as seen from the first
+// line when that does.
 func (h *Hunk) restore(cut, indent []byte) (*Hunk, bool) {
+	near, ok := h.restoreAlike(cut, indent)
+	if ok && near.nests(indent) {
+		return near, true
+	}
+	seen, all := h.unstay().mapNew(func(_ int, text []byte) ([]byte, bool) {
+		return join(string(indent), text[min(len(cut), len(text)):]), bytes.HasPrefix(text, cut)
+	})
+	if all && seen.nests(indent) {
+		return seen, true
+	}
+	return near, ok
+}
+
+func (h *Hunk) restoreAlike(cut, indent []byte) (*Hunk, bool) {
 	fresh, stays := h.newSide()
 	alike := len(fresh) > 1 && len(indentOf(fresh[1])) > len(cut)
 	if alike && opensBlock(fresh[0]) {

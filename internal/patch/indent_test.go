@@ -43,6 +43,20 @@ func TestIndentationIsRestored(t *testing.T) {
 			method, "if self.x:\n            return 1\n", "# first\nif self.y:\n            return 1\n",
 			"class A:\n    def f(self):\n        # first\n        if self.y:\n            return 1\n        return 0\n",
 		},
+		"lost, and a line that stays is deeper as seen from the first": {
+			method, "if self.x:\n            return 1\n", "if self.x:\n    y = 0\n    if y:\n            return 1\n    return 2\n",
+			"class A:\n    def f(self):\n        if self.x:\n            y = 0\n            if y:\n                    return 1\n            return 2\n        return 0\n",
+		},
+		"lost, with a comment and a block above": {
+			"def f(self):\n    if a:\n        b()\n        raise E(a)\n    return 0\n",
+			"if a:\n        b()\n        raise E(a)\n", "# why\nif a:\n    b()\n    try:\n        raise E(a)\n    except E:\n        c()\n",
+			"def f(self):\n    # why\n    if a:\n        b()\n        try:\n            raise E(a)\n        except E:\n            c()\n    return 0\n",
+		},
+		"lost, a block behind a line that goes on": {
+			"def f(self):\n    for a in b:\n        g(\n            a,\n        ).h()\n",
+			"g(\n            a,\n        ).h()\n", "for c in g(\n            a,\n        ):\n    if c:\n        c.h()\n    else:\n        d()\n",
+			"def f(self):\n    for a in b:\n        for c in g(\n                    a,\n                ):\n            if c:\n                c.h()\n            else:\n                d()\n",
+		},
 		"lost in a line that goes on": {
 			"def f(a):\n    g(a,\n      1)\n", "g(a,\n      1)\n", "h(a,\n      2)\n", "def f(a):\n    h(a,\n      2)\n",
 		},
