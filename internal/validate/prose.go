@@ -138,6 +138,9 @@ func bodyOnly(f *file) bool {
 	return f.Op == patch.OpCreate || (len(f.spans) == 1 && f.spans[0].NewFrom == 0 && f.spans[0].NewTo == len(f.lines))
 }
 
+// importing matches the statement that is all words.
+var importing = regexp.MustCompile(`^from [\w.]+ import [\w, ]+$`)
+
 // isSentence says whether a line reads as natural language: several words and
 // hardly anything that code needs, or a run of text without spaces in a script
 // that writes so.
@@ -147,7 +150,7 @@ func isSentence(line []byte) bool {
 		strings.HasPrefix(s, "*") || strings.HasPrefix(s, "<!--") || strings.HasPrefix(s, `"`) || strings.HasPrefix(s, "'") {
 		return false
 	}
-	if strings.ContainsAny(s, "={}[];<>|\\@$") {
+	if strings.ContainsAny(s, "={}[];<>|\\@$") || importing.MatchString(s) {
 		return false
 	}
 	words, letters, wide := 0, 0, 0

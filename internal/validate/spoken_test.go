@@ -1,6 +1,7 @@
 package validate_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,4 +39,54 @@ func TestSentencesWithoutAParser(t *testing.T) {
 		got := check(c[0], c[1])
 		require.True(t, got.Accepted, "%s: %s %s", name, got.Gate, got.Feedback)
 	}
+}
+
+// TestWordsInARow: C, C++ and Java never have three words of no language side
+// by side outside of texts, remarks and raw strings; models that talk do.
+func TestWordsInARow(t *testing.T) {
+	t.Parallel()
+	v := newValidator(t, validate.Config{})
+	check := func(path, line string) validate.Verdict {
+		const old = "class A {\n  int f() { return 1; }\n}\n"
+		return v.Check(t.Context(), validate.Input{
+			Answer: []byte("```text " + path + "\n" + strings.Replace(old, "1", "2", 1) + line + "\n```\n"),
+			Finish: "stop", Base: tree{path: old}, Targets: []string{path},
+		})
+	}
+	for _, line := range []string{
+		"and here is the fixed code", "Same approach in c++", "Forgot the IF here", "Yeah, I made a typo mistake! Missed the",
+		"for (int i = 0; i < n; i++) <--- changed the loop condition", "x = f(y)  # fixed the method name",
+		"<summary>Click here for the solution</summary>", "1. Changed 'f' calls to use the other list.", "<exp>Add the missing base case</exp>",
+		"from collections import Counter",
+	} {
+		for _, path := range []string{"a.cpp", "A.java", "a.h"} {
+			got := check(path, line)
+			require.False(t, got.Accepted, "%s: %s", path, line)
+			require.Equal(t, validate.GateProse, got.Gate, "%s: %s", path, line)
+		}
+	}
+	for _, line := range []string{
+		"public static final unsigned long long int bound = 3;", "final class JsonArray extends JsonElement implements Iterable<JsonElement> {}",
+		`char *s = "not a word of this is code";`, "int g(); // nor is any of this remark", "int h(); /* nor is any of this remark */",
+		"#error this header must not be included twice", "typedef Byte  FAR Bytef;", "#define A(x) \\\n  do some strange things \\\n  while (0)",
+		"const char *q = R\"(\nany text may stand here\n)\";", "/*\n any text may stand here\n*/", " * any text may stand here",
+		"@Override public List<Map<String, Integer>> all(final Foo foo) throws IOException { return null; }",
+		"throw new IllegalStateException();", "else return helper(a);", "static inline struct list_head *next(const struct node *n);",
+		"for (const auto &entry : table) if (x instanceof Foo bar) goto done;", "enum Kind kind = other kind_of;",
+	} {
+		got := check("a.cpp", line)
+		require.True(t, got.Accepted, "%s: %s/%s %s", line, got.Gate, got.Reason, got.Feedback)
+	}
+}
+
+// TestImportsAreNoSentences: a broken file is refused for its syntax, although
+// a statement of words alone stands beside the error.
+func TestImportsAreNoSentences(t *testing.T) {
+	t.Parallel()
+	v := newValidator(t, validate.Config{})
+	got := v.Check(t.Context(), validate.Input{
+		Answer: []byte("```python a.py\nfrom pathlib import Path\n  def f():\n    return Path\n```\n"), Finish: "stop",
+		Base: tree{"a.py": "def f():\n    return 1\n"},
+	})
+	require.Equal(t, validate.GateSyntax, got.Gate, got.Feedback)
 }
