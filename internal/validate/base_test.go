@@ -105,6 +105,8 @@ type bugCase struct {
 		Finish      string            `json:"finish_reason"`
 		Edit        json.RawMessage   `json:"edit"`
 		Candidate   json.RawMessage   `json:"candidate"`
+		TestCode    string            `json:"test_code"`
+		Env         map[string]string `json:"env"`
 	} `json:"input"`
 }
 

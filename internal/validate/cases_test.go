@@ -1,14 +1,18 @@
 package validate_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"nexuscore.dev/nexus/internal/llm"
+	"nexuscore.dev/nexus/internal/llm/llmtest"
 	"nexuscore.dev/nexus/internal/run"
+	"nexuscore.dev/nexus/internal/sandbox"
 	"nexuscore.dev/nexus/internal/validate"
 )
 
@@ -24,7 +28,8 @@ type wanted struct {
 	gates  []string
 	status []run.AttemptStatus
 	files  tree
-	skip   string
+	// elsewhere marks a case with a test of its own.
+	elsewhere bool
 	// by is the test of a case that is described in words.
 	by func(t *testing.T, v *validate.Validator)
 	// answer replaces the case's text where it is only described in words.
@@ -50,7 +55,7 @@ var want = map[string]wanted{
 	"A015": rejects("place", "paths"),
 	"A016": accepts("page.tsx", "export const A = () => <p>two</p>\n"),
 	"A020": rejects("decode"),
-	"A021": {skip: "needs the model client: reading a stream"},
+	"A021": {by: longStreamLinesArriveWhole},
 	"A023": accepts("a.html", "<p>use &amp;lt; for a less-than sign</p>\n"),
 	"A025": accepts("run.sh", "echo \"$1 $& ${HOME} $$\"\n"),
 	"A028": rejects("elision"), "A029": rejects("elision"),
@@ -84,7 +89,7 @@ var want = map[string]wanted{
 	"A130": rejects("structure"),
 	"A136": rejects("syntax"),
 	"A149": {by: masksAreNotCode},
-	"A151": {skip: "needs the sandbox"},
+	"A151": {elsewhere: true}, // TestCaseA151
 }
 
 // TestCases drives every report of the gates' kinds through the whole chain.
@@ -97,12 +102,12 @@ func TestCases(t *testing.T) {
 			continue
 		}
 		seen++
+		if want[c.ID].elsewhere {
+			continue
+		}
 		t.Run(c.Kind+"/"+c.ID, func(t *testing.T) {
 			w, ok := want[c.ID]
 			require.True(t, ok, "%s has no expectation: %s", c.ID, c.Expected)
-			if w.skip != "" {
-				t.Skip(w.skip)
-			}
 			if w.by != nil {
 				w.by(t, v)
 				return
@@ -157,6 +162,70 @@ func repeatedEditsAddNoLines(t *testing.T, v *validate.Validator) {
 		base = base.after(got)
 	}
 	require.Equal(t, "try:\n    return_value = 4\nexcept ValueError:\n    pass\n", base["e.py"])
+}
+
+// longStreamLinesArriveWhole: a line of a model's stream may be long, and what
+// stands behind it belongs to the answer; a stream that ends before its end is
+// an error and no shorter answer.
+func longStreamLinesArriveWhole(t *testing.T, v *validate.Validator) {
+	t.Helper()
+	event := func(text string) string {
+		line, err := json.Marshal(map[string]any{"choices": []any{map[string]any{"index": 0, "delta": map[string]string{"content": text}}}})
+		require.NoError(t, err)
+		return "data: " + string(line) + "\n\n"
+	}
+	long := event("```python calc.py\n# " + strings.Repeat("y", 70_000) + "\n")
+	rest := event(fixed + "```\n")
+	end := `data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n"
+	ask := func(stream string) (llm.Answer, error) {
+		server := llmtest.New(t, llmtest.Step{Kind: llmtest.Raw, Text: stream})
+		client, err := llm.New(llm.Config{BaseURL: server.URL, Model: "scripted", APIKey: llm.NewSecret("k"), Timeout: time.Minute, Idle: 30 * time.Second})
+		require.NoError(t, err)
+		t.Cleanup(client.Close)
+		return client.Ask(t.Context(), llm.Request{Prompt: "fix it"})
+	}
+	a, err := ask(long + rest + end)
+	require.NoError(t, err)
+	base := tree{"calc.py": calc}
+	got := v.Check(t.Context(), validate.Input{Answer: []byte(a.Text), Finish: a.Finish, Base: base})
+	require.True(t, got.Accepted, got.Feedback)
+	require.Equal(t, "# "+strings.Repeat("y", 70_000)+"\n"+fixed, base.after(got)["calc.py"])
+	_, err = ask(long)
+	require.ErrorContains(t, err, "incomplete")
+}
+
+// TestCaseA151: neither code under test nor the gates' own interpreter sees
+// what this process has in its environment.
+func TestCaseA151(t *testing.T) {
+	var found bugCase
+	for _, c := range loadCases(t) {
+		if c.ID == "A151" {
+			found = c
+		}
+	}
+	require.NotEmpty(t, found.Input.TestCode)
+	require.NotEmpty(t, found.Input.Env)
+	for name, value := range found.Input.Env {
+		t.Setenv(name, value)
+	}
+	res, err := sandbox.Run(t.Context(), sandbox.Spec{
+		Dir: t.TempDir(), Argv: []string{"python3", "-c", found.Input.TestCode}, Timeout: time.Minute,
+	})
+	require.NoError(t, err)
+	require.Zero(t, res.Exit)
+	require.Contains(t, string(res.Output.Head), "PATH")
+	tell := "import os,sys,json\nsys.stdin.readline()\nprint('{\"id\":0,\"ok\":true}',flush=True)\nsys.stdin.readline()\n" +
+		"names=' '.join(sorted(os.environ))\n" +
+		"print(json.dumps({'id':1,'ok':False,'error':{'type':'E','msg':names,'line':1,'text':''}}),flush=True)\nsys.stdin.readline()\n"
+	got := newValidator(t, interpreter(t, tell)).Check(t.Context(), validate.Input{
+		Answer: []byte(whole(fixed)), Finish: "stop", Base: tree{"calc.py": calc}, Targets: []string{"calc.py"},
+	})
+	require.Equal(t, validate.GateSyntax, got.Gate, got.Feedback)
+	require.Contains(t, got.Feedback, "PATH")
+	for name := range found.Input.Env {
+		require.NotContains(t, string(res.Output.Head), name)
+		require.NotContains(t, got.Feedback, name)
+	}
 }
 
 // masksAreNotCode: what a model was shown instead of a secret never becomes
