@@ -102,6 +102,44 @@ func indent(s, by string) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
+// TestNewFileNames: a line that is a path and nothing else names a new file,
+// and the block below it is never taken for the only target instead.
+func TestNewFileNames(t *testing.T) {
+	t.Parallel()
+	decode := func(above, lang string, targets ...string) (patch.Draft, error) {
+		return patch.Decode([]byte(above+"\n\n```"+lang+"\nx = 1\n```\n"), patch.Options{
+			Finish: patch.FinishStop, Targets: targets, Paths: []string{"calc.py", "main.py"},
+		})
+	}
+	for above, want := range map[string]string{
+		"util.py": "util.py", "pkg/util.py": "pkg/util.py", "**pkg/util.py**": "pkg/util.py", "## util.py": "util.py",
+		"1. util.py:": "util.py", "./pkg/util.py": "pkg/util.py", "# New file\n\npkg/__init__.py": "pkg/__init__.py",
+	} {
+		for _, lang := range []string{"python", ""} {
+			d, err := decode(above, lang)
+			require.NoError(t, err, above)
+			require.Len(t, d.Files, 1, above)
+			require.Equal(t, want, d.Files[0].Path, above)
+		}
+	}
+	// A block of another language is not left out beside a file with a name.
+	_, err := patch.Decode([]byte("file:\n```html\n<p>\n```\napp.js\n```js\nf()\n```\n"), patch.Options{
+		Finish: patch.FinishStop, Paths: []string{"calc.py"},
+	})
+	requireReason(t, err, patch.ReasonNoPath)
+	d, err := decode("util.py", "python", "calc.py")
+	require.NoError(t, err)
+	require.Equal(t, "util.py", d.Files[0].Path)
+	for above, lang := range map[string]string{
+		"Node.js": "js", "www.example.com/index.html": "html", "example.com/a.py": "python", "output.txt": "python",
+		"util.py is new": "python", "version 1.2": "python", "e.g.": "python", "logs/out.txt": "python",
+	} {
+		d, err := decode(above, lang)
+		requireReason(t, err, patch.ReasonNoPath)
+		require.Empty(t, d.Files, above)
+	}
+}
+
 // TestUnnamedBlocks: a block without a name is the only target's, unless the
 // answer leaves open which one is meant.
 func TestUnnamedBlocks(t *testing.T) {

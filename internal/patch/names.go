@@ -1,6 +1,7 @@
 package patch
 
 import (
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -120,6 +121,8 @@ var (
 	pathLike  = regexp.MustCompile(`^(?:~?/)?[\w.@+-]+(/[\w.@+ -]+)*$`)
 	extension = regexp.MustCompile(`\.[A-Za-z]\w{0,9}$`)
 	quoted    = regexp.MustCompile("`([^`\\s]+)`")
+	product   = regexp.MustCompile(`^[A-Z][\w.]*\.[cm]?[jt]s$`)
+	address   = regexp.MustCompile(`^(?:www\.|[\w.-]+\.(?:com|org|io|net|dev|edu|gov)(?:/|$))`)
 	attribute = regexp.MustCompile(`(?i)\b(?:file ?name|file ?path|file|path|title|src)\s*[:=]\s*["']?([^"'\s}]+)`)
 )
 
@@ -137,6 +140,25 @@ func (n *namer) label(line string) (string, bool) {
 		}
 	}
 	return n.mentioned(line)
+}
+
+// bare reads a line that is nothing but the path of a file that is not there.
+// It has a folder, or the extension of the block's language, and is no product
+// (Node.js) or address.
+func (n *namer) bare(line, lang string) string {
+	s, _ := undecorate(line)
+	if !looksLikePath(s) || address.MatchString(s) {
+		return ""
+	}
+	exts, ext := languages[lang], path.Ext(s)
+	if lang == "" {
+		exts = strings.Join(slices.Collect(maps.Values(languages)), " ")
+	}
+	fits := containsWord(exts, ext) && !product.MatchString(s)
+	if fits || strings.Contains(s, "/") && (exts == "" || containsWord(exts, ext) || isKnownAs(ext, exts)) {
+		return n.resolve(s, false)
+	}
+	return ""
 }
 
 // undecorate drops headings, bullets, quotes and colons. marked says that the

@@ -45,7 +45,8 @@ func readFences(a *answer) (Draft, bool, error) {
 }
 
 // blocks names every fence that it can: by its info string, by the line above,
-// by a block above that holds nothing but a path, or by a first comment.
+// by a block above that holds nothing but a path, or by a first comment. A line
+// above that is a path and nothing else names a file that is not there yet.
 func (a *answer) blocks() []block {
 	var out []block
 	pending := ""
@@ -65,6 +66,9 @@ func (a *answer) blocks() []block {
 		if b.name == "" {
 			b.name = a.above(i)
 		}
+		if b.name == "" {
+			b.name = a.names.bare(a.lineAbove(i), b.lang)
+		}
 		a.firstComment(&b)
 		pending = ""
 		out = append(out, b)
@@ -82,9 +86,15 @@ func (a *answer) pathOnly(f fence) (string, bool) {
 	return p, s != "" && (a.names.known[p] || (f.inline && looksLikePath(s)))
 }
 
-// above reads the last line that is not blank before a fence, at most two
-// lines up, and not part of the block before.
+// above is the file that the line above a fence names.
 func (a *answer) above(i int) string {
+	name, _ := a.names.label(a.lineAbove(i))
+	return name
+}
+
+// lineAbove is the last line that is not blank before a fence, at most two
+// lines up, and not part of the block before.
+func (a *answer) lineAbove(i int) string {
 	floor := 0
 	if i > 0 {
 		floor = a.fences[i-1].end + 1
@@ -98,8 +108,7 @@ func (a *answer) above(i int) string {
 	if at < floor {
 		return ""
 	}
-	name, _ := a.names.label(string(a.lines[at]))
-	return name
+	return string(a.lines[at])
 }
 
 // firstComment takes a path from a comment in the first line of the body. The
@@ -145,10 +154,11 @@ func (a *answer) assign(blocks []block) ([]block, error) {
 		}
 	}
 	only, single := a.names.only()
-	if single {
-		unnamed = matching(unnamed, path.Ext(only))
-	} else {
-		unnamed = matching(unnamed, "")
+	unnamed = matching(unnamed, "")
+	if fitting := matching(unnamed, path.Ext(only)); single && (len(named) == 0 || hasName(named, only)) {
+		unnamed = fitting
+	} else if len(fitting) < len(unnamed) {
+		single = false // a block of another language beside other files is one of them
 	}
 	unnamed = distinct(unnamed)
 	if single && len(unnamed) > 1 {

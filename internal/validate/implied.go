@@ -4,6 +4,7 @@ import (
 	"errors"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"nexuscore.dev/nexus/internal/patch"
@@ -25,7 +26,7 @@ func (c *check) implied() string {
 	only, count := "", 0
 	for _, p := range c.sources() {
 		data, ok := c.in.Base.Read(p)
-		if !ok || !source(p) || len(strings.TrimSpace(string(data))) == 0 {
+		if !ok || !source(p) || len(c.targets) > 0 && !slices.Contains(c.targets, p) || len(strings.TrimSpace(string(data))) == 0 {
 			continue
 		}
 		only = p
