@@ -138,8 +138,12 @@ func bodyOnly(f *file) bool {
 	return f.Op == patch.OpCreate || (len(f.spans) == 1 && f.spans[0].NewFrom == 0 && f.spans[0].NewTo == len(f.lines))
 }
 
-// importing matches the statement that is all words.
-var importing = regexp.MustCompile(`^from [\w.]+ import [\w, ]+$`)
+// plainCode matches statements that are mere words to the eye: an import, a
+// loop, a call with texts in it. aside is what stands behind code.
+var (
+	plainCode = regexp.MustCompile(`^(?:from [\w.]+ import [\w, ]+$|(?:async )?for [\w, ]+ in [\w.]+(?:\(.*\))?:$|(?:\w+\.)*\w+\()`)
+	aside     = regexp.MustCompile(`\s#\s.*$`)
+)
 
 // isSentence says whether a line reads as natural language: several words and
 // hardly anything that code needs, or a run of text without spaces in a script
@@ -150,7 +154,8 @@ func isSentence(line []byte) bool {
 		strings.HasPrefix(s, "*") || strings.HasPrefix(s, "<!--") || strings.HasPrefix(s, `"`) || strings.HasPrefix(s, "'") {
 		return false
 	}
-	if strings.ContainsAny(s, "={}[];<>|\\@$") || importing.MatchString(s) {
+	s = strings.TrimSpace(aside.ReplaceAllLiteralString(s, ""))
+	if strings.ContainsAny(s, "={}[];<>|\\@$") || plainCode.MatchString(s) {
 		return false
 	}
 	words, letters, wide := 0, 0, 0

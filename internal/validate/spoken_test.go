@@ -79,14 +79,26 @@ func TestWordsInARow(t *testing.T) {
 	}
 }
 
-// TestImportsAreNoSentences: a broken file is refused for its syntax, although
-// a statement of words alone stands beside the error.
-func TestImportsAreNoSentences(t *testing.T) {
+// TestCodeIsNoSentence: a broken file is refused for its syntax, although code
+// that reads like words stands beside the error. Real sentences are still told.
+func TestCodeIsNoSentence(t *testing.T) {
 	t.Parallel()
 	v := newValidator(t, validate.Config{})
-	got := v.Check(t.Context(), validate.Input{
-		Answer: []byte("```python a.py\nfrom pathlib import Path\n  def f():\n    return Path\n```\n"), Finish: "stop",
-		Base: tree{"a.py": "def f():\n    return 1\n"},
-	})
-	require.Equal(t, validate.GateSyntax, got.Gate, got.Feedback)
+	gate := func(line string) string {
+		return v.Check(t.Context(), validate.Input{
+			Answer: []byte("```python a.py\ndef f(edits):\n    x = (\n" + line + "\n  y = 2\n```\n"), Finish: "stop",
+			Base: tree{"a.py": "def f(edits):\n    return 1\n"},
+		}).Gate
+	}
+	for _, line := range []string{
+		"from pathlib import Path", "for edit in edits:", "if not edits.strip():  # Ignore the empty sections",
+		"self.assertTrue(any(same(a, b) for b in coder))", `print("Debug: raw data from the file:")`,
+	} {
+		require.Equal(t, validate.GateSyntax, gate(line), line)
+	}
+	for _, line := range []string{
+		"Here is the corrected code below", "for example in this simple case:", "Change add(a, b) so that it sums both",
+	} {
+		require.Equal(t, validate.GateProse, gate(line), line)
+	}
 }
