@@ -49,6 +49,22 @@ func secrets() map[string]string {
 		"databricks token":   "da" + "pi" + r("ab12", 8),
 		"azure key":          r("aB3d", 21) + "==",
 		"discord token":      "M" + r("aB3d", 6) + ".aB3d_x." + r("aB3d", 8),
+		"pgp private key":    "-----BEGIN PGP PRIVATE " + "KEY BLOCK-----\n" + r("a1B2", 20) + "\n-----END PGP PRIVATE " + "KEY BLOCK-----",
+		"slack app token":    "xa" + "pp-1-" + r("A1B2", 4),
+		"gitlab agent token": "gl" + "agent-" + r("aB3d", 12),
+		"grafana token":      "gl" + "sa_" + r("aB3d", 8) + "_" + r("ab12", 2),
+		"sentry token":       "snt" + "ryu_" + r("ab12", 16),
+		"linear key":         "lin" + "_api_" + r("aB3d", 10),
+		"postman key":        "PM" + "AK-" + r("ab12", 6) + "-" + r("ab12", 8) + "ab",
+		"rubygems key":       "ruby" + "gems_" + r("ab12", 12),
+		"perplexity key":     "pp" + "lx-" + r("aB3d", 12),
+		"notion token":       "nt" + "n_12345678901" + r("aB3de", 7),
+		"airtable token":     "pa" + "t" + r("aB3d5c7", 2) + "." + r("ab12", 16),
+		"terraform token":    r("aB3d5c7", 2) + ".atlas" + "v1." + r("aB3d", 16),
+		"azure secret":       "aB3" + "8Q~" + r("aB3d", 8),
+		"license key":        "aB3d5c_" + r("aB3d5c7", 4) + "x_m" + "mk",
+		"doppler token":      "dp" + ".pt." + r("aB3d", 11),
+		"hugging face org":   "api" + "_org_" + r("abcd", 8) + "ab",
 	}
 }
 
@@ -81,6 +97,21 @@ func TestCredentials(t *testing.T) {
 		require.NotEmpty(t, got[0].Kind, name)
 	}
 	require.NotEmpty(t, llm.Credentials("aws_secret = '"+strings.Repeat("aB3/", 10)+"'"))
+	const random = "q7Rk2ZpX9vLm4TnB8wHs" + "D6fJ"
+	for _, text := range []string{
+		"adafruit_api_key = '" + random + "'", `{"clientSecret": "` + random + `"}`, `headers["x-api-key"] = "` + random + `"`,
+		"DB_PASSWORD := \"" + random + "\"", "'token' => '" + random + "'", "AuthToken: \"" + random + "\"",
+		"key = '1eca3b1f-31a2-4fb8-a8c3-" + "138b441b50a7'",
+	} {
+		require.Len(t, llm.Credentials(text), 1, text)
+	}
+	for _, text := range []string{
+		"key = '0011_update_proxy_permissions_2019'", "api_key = 'your-api-key-goes-here-123'", "secret = 'correct-horse-battery-staple'",
+		"token = '" + strings.Repeat("a1", 12) + "'", "token_url = 'https://host/v1/oauth2/token/new'", "name = '" + random + "'",
+		"keyboard = '" + random + "'", "api_key == '" + random + "'", "key = 'django.contrib.auth.backends.v2'", "secret = 'aB3d5c7x'",
+	} {
+		require.Empty(t, llm.Credentials(text), text)
+	}
 	for _, guess := range []string{
 		"password = 'hunter2'", "postgres://user:s3cr3t@db:5432/x", "Authorization: Basic dXNlcjpwYXNzd29yZA==", "plain text",
 		"from sk_standardscalertransformer import x", "class sk-chasing-dot-spinner-wrapper-inner {}",
