@@ -11,6 +11,11 @@ const (
 	maxDepth = 8000
 	// maxElse bounds the branches of one file; each is a level.
 	maxElse = 20_000
+	// maxCases and maxRow bound what takes a script's parser quadratic time:
+	// cases, and names in a row between commas. Measured: 3 s for 9,000 cases,
+	// 15 s for 32,000 names.
+	maxCases = 4000
+	maxRow   = 4000
 	// arrowLevels is the weight of an arrow function: the time that nested
 	// ones take grows with the cube of their number.
 	arrowLevels = 80
@@ -28,7 +33,8 @@ func tooDeep(p string, src []byte) bool {
 	case ".yaml", ".yml":
 		return yamlMarks(src) > maxMarks || chainDepth(src, nil) > maxDepth
 	case ".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts":
-		return bytes.Count(src, []byte("else")) > maxElse || chainDepth(src, scriptLevels[:]) > maxDepth
+		return bytes.Count(src, []byte("else")) > maxElse || bytes.Count(src, []byte("case")) > maxCases ||
+			namesInARow(src) > maxRow || chainDepth(src, scriptLevels[:]) > maxDepth
 	}
 	return chainDepth(src, nil) > maxDepth
 }
@@ -88,6 +94,31 @@ func chainDepth(src []byte, levels []bool) int {
 		}
 		word = letter(c)
 		most = max(most, total)
+	}
+	return most
+}
+
+// namesInARow is the longest run of commas with nothing but names, numbers and
+// blanks between them that stands in no square bracket: an array is cheap.
+func namesInARow(src []byte) int {
+	most, n, square := 0, 0, 0
+	for i := 0; i < len(src); i++ {
+		switch c := src[i]; {
+		case c == '[':
+			square++
+			n = 0
+		case c == ']':
+			square = max(square-1, 0)
+			n = 0
+		case c == ',' && square == 0:
+			n++
+			most = max(most, n)
+		case c == '"' || c == '\'':
+			i = skipString(src, i)
+		case letter(c) || c >= '0' && c <= '9' || c <= ' ':
+		default:
+			n = 0
+		}
 	}
 	return most
 }

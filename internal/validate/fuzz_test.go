@@ -101,7 +101,7 @@ func TestTimeLimitOfAParser(t *testing.T) {
 	s := judge(func([]byte) *syntaxError { panic("no") }, "a.yaml", nil, nil)
 	require.Equal(t, "pathological", s.reason)
 	release, gone := make(chan struct{}), make(chan struct{})
-	_, ok := within(t.Context(), time.Millisecond, func() syntaxResult {
+	_, ok := within(t.Context(), time.Millisecond, parsing, func() syntaxResult {
 		defer close(gone)
 		<-release
 		return syntaxResult{}
@@ -109,7 +109,7 @@ func TestTimeLimitOfAParser(t *testing.T) {
 	require.False(t, ok)
 	close(release)
 	<-gone
-	s, ok = within(t.Context(), time.Minute, func() syntaxResult { return syntaxResult{checked: true} })
+	s, ok = within(t.Context(), time.Minute, parsing, func() syntaxResult { return syntaxResult{checked: true} })
 	require.True(t, ok)
 	require.True(t, s.checked)
 }

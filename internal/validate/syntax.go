@@ -9,6 +9,8 @@ import (
 	"go/parser"
 	"go/scanner"
 	"go/token"
+	"io"
+	"math"
 	"path"
 	"regexp"
 	"slices"
@@ -18,9 +20,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/evanw/esbuild/pkg/api"
-	yamlparser "github.com/goccy/go-yaml/parser"
 	"github.com/pelletier/go-toml/v2"
 	"github.com/tailscale/hujson"
+	"go.yaml.in/yaml/v3"
 
 	"nexuscore.dev/nexus/internal/patch"
 )
@@ -104,11 +106,32 @@ func parserOf(p string) parseFunc {
 	return parsers[extOf(p)]
 }
 
-// maxSlow bounds in bytes what is parsed of the languages whose parsers take
-// quadratic time: measured 5 s for 512 KiB at the worst.
-const maxSlow = 512 << 10
+// maxSlow bounds in bytes what is parsed of TOML, whose parser takes quadratic
+// time: measured one second for 128 KiB. maxScript and maxYAML do so for what
+// people write less of; a node of YAML takes a hundred times its text.
+const (
+	maxSlow   = 128 << 10
+	maxScript = 1 << 20
+	maxYAML   = 2 << 20
+)
 
-var slow = map[string]bool{".yaml": true, ".yml": true, ".toml": true}
+// maxText is the most bytes that can be judged of a file's language.
+func maxText(p string) int {
+	switch ext := extOf(p); {
+	case ext == ".toml":
+		return maxSlow
+	case ext == ".yaml", ext == ".yml":
+		return maxYAML
+	case slices.Contains(scriptExts, ext):
+		return maxScript
+	}
+	return math.MaxInt
+}
+
+// parsing bounds the parsers that run at once in this process. One that takes
+// too long can't be stopped; it keeps its place until it ends, so that files
+// made for that cost a few processors' work at the most, and no more memory.
+var parsing = make(chan struct{}, 8)
 
 // analyseText parses a file in this process. A parser can't be killed, so what
 // would take one too deep or too long is refused unread, and the rest has a
@@ -123,28 +146,36 @@ func (f *file) analyseText(ctx context.Context, limit time.Duration) {
 	case tooDeep(f.Path, f.New):
 		f.syntax.pathological(f.Path + " is nested too deeply")
 		return
-	case slow[extOf(f.Path)] && len(f.New) > maxSlow:
-		f.syntax.pathological(fmt.Sprintf("%s has %d bytes; at most %d of that language can be judged", f.Path, len(f.New), maxSlow))
+	case len(f.New) > maxText(f.Path):
+		f.syntax.pathological(fmt.Sprintf("%s has %d bytes; at most %d of that language can be judged", f.Path, len(f.New), maxText(f.Path)))
 		return
 	}
 	after, before := f.New, []byte(nil)
-	if f.Op == patch.OpModify && !tooDeep(f.Path, f.Old) && len(f.Old) <= max(maxSlow, len(f.New)) {
+	if f.Op == patch.OpModify && !tooDeep(f.Path, f.Old) && len(f.Old) <= maxText(f.Path) {
 		before = f.Old
 	}
 	var ok bool
-	f.syntax, ok = within(ctx, limit, func() syntaxResult { return judge(parse, f.Path, before, after) })
+	f.syntax, ok = within(ctx, limit, parsing, func() syntaxResult { return judge(parse, f.Path, before, after) })
 	if !ok {
 		f.syntax.checked = true
 		f.syntax.pathological(f.Path + " takes too long to parse")
 	}
 }
 
-// within waits for do, for a while.
-func within(ctx context.Context, limit time.Duration, do func() syntaxResult) (s syntaxResult, ok bool) {
+// within waits for a place among the parsers and for do, for a while.
+func within(ctx context.Context, limit time.Duration, places chan struct{}, do func() syntaxResult) (s syntaxResult, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	select {
+	case places <- struct{}{}:
+	case <-ctx.Done():
+		return s, false
+	}
 	done := make(chan syntaxResult, 1)
-	go func() { done <- do() }()
+	go func() {
+		defer func() { <-places }()
+		done <- do()
+	}()
 	select {
 	case s = <-done:
 		return s, true
@@ -248,7 +279,7 @@ func parseJSON(src []byte) *syntaxError {
 	if !utf8.Valid(src) {
 		return &syntaxError{Type: "syntax error", Msg: "JSON must be UTF-8"}
 	}
-	var v any
+	var v json.RawMessage // checked, not built
 	err := json.Unmarshal(src, &v)
 	if err == nil {
 		return nil
@@ -261,20 +292,49 @@ func parseJSON(src []byte) *syntaxError {
 	return &syntaxError{"syntax error", err.Error(), line, textOf(src, line)}
 }
 
-var yamlPosition = regexp.MustCompile(`^\[(\d+):\d+\]`)
+var yamlPosition = regexp.MustCompile(`^line (\d+): `)
 
+// parseYAML reads every document without following aliases: a few lines of
+// them can stand for more than there is memory.
 func parseYAML(src []byte) *syntaxError {
-	_, err := yamlparser.ParseBytes(src, 0)
-	if err == nil {
-		return nil
+	documents := yaml.NewDecoder(bytes.NewReader(src))
+	for {
+		var n yaml.Node
+		err := documents.Decode(&n)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = keysOnce(&n)
+		}
+		if err == nil {
+			continue
+		}
+		msg, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "yaml: "), "\n")
+		e := &syntaxError{Type: "syntax error", Msg: msg}
+		if m := yamlPosition.FindStringSubmatch(msg); m != nil {
+			e.Line, _ = strconv.Atoi(m[1])
+			e.Text, e.Msg = textOf(src, e.Line), msg[len(m[0]):]
+		}
+		return e
 	}
-	msg, _, _ := strings.Cut(err.Error(), "\n")
-	e := &syntaxError{Type: "syntax error", Msg: msg}
-	if m := yamlPosition.FindStringSubmatch(msg); m != nil {
-		e.Line, _ = strconv.Atoi(m[1])
-		e.Text, e.Msg = textOf(src, e.Line), strings.TrimSpace(msg[len(m[0]):])
+}
+
+// keysOnce refuses a mapping that has a key twice, as the specification does.
+func keysOnce(n *yaml.Node) error {
+	seen := map[string]bool{}
+	for i, c := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 0 && c.Kind == yaml.ScalarNode && c.Value != "<<" {
+			if seen[c.Tag+c.Value] {
+				return fmt.Errorf("line %d: the key %q is there twice", c.Line, c.Value)
+			}
+			seen[c.Tag+c.Value] = true
+		}
+		if err := keysOnce(c); err != nil {
+			return err
+		}
 	}
-	return e
+	return nil
 }
 
 func parseTOML(src []byte) *syntaxError {

@@ -39,7 +39,11 @@ func TestPathologicalSources(t *testing.T) {
 		"arrows":         answer("a.js", "let x\n", "x = "+strings.Repeat("a=>", 30_000)+"1\n"),
 		"nested arrows":  answer("a.js", "let x\n", "x = "+strings.Repeat("a=>", 1000)+"1\n"),
 		"ternaries":      answer("a.js", "let x\n", "x = "+strings.Repeat("a?(b,c):", 30_000)+"1\n"),
-		"long list":      answer("a.yaml", "a: 1\n", strings.Repeat("- a\n", 200_000)),
+		"commas":         answer("a.js", "let x\n", strings.Repeat("a,", 100_000)+"1\n"),
+		"cases":          answer("a.js", "let x\n", "switch (a) {"+strings.Repeat("case 1:", 50_000)+"}\n"),
+		"enum":           answer("a.ts", "let x\n", "enum A {"+strings.Repeat("a,", 100_000)+"}\n"),
+		"yaml bytes":     answer("a.yaml", "a: 1\n", strings.Repeat("# a\n", 600_000)),
+		"bundle":         answer("a.js", "let x\n", strings.Repeat("f();\n", 300_000)),
 		"many tables":    answer("a.toml", "a = 1\n", strings.Repeat("[[a]]\n", 200_000)),
 		"type arguments": answer("a.ts", "let x\n", "let a = b"+strings.Repeat("<c", 30_000)+"\n"),
 		"else if":        answer("a.js", "let x\n", strings.Repeat("if(a);else ", 30_000)+";\n"),
@@ -62,6 +66,40 @@ func TestPathologicalSources(t *testing.T) {
 		require.Less(t, len(got.Feedback), 4096, name)
 		require.Less(t, time.Since(start), time.Minute, name)
 		require.True(t, v.Check(t.Context(), fix(calc)).Accepted, "after "+name)
+	}
+}
+
+// TestLongFilesAreJudged: what is long and not deep has a judgement soon, and
+// aliases stand for nothing but themselves.
+func TestLongFilesAreJudged(t *testing.T) {
+	t.Parallel()
+	v := newValidator(t, validate.Config{Timeout: time.Minute})
+	bomb := "a: &a [x, x, x, x, x, x, x, x, x]\n"
+	for c := 'b'; c < 'j'; c++ {
+		bomb += fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*%c, ", c-1), 9), ", "))
+	}
+	keys := ""
+	for i := range 10_000 {
+		keys += fmt.Sprintf("k%d: 1\n", i)
+	}
+	for name, in := range map[string]validate.Input{
+		"list":      answer("a.yaml", "a: 1\n", strings.Repeat("- a\n", 50_000)),
+		"keys":      answer("a.yaml", "a: 1\n", keys),
+		"bomb":      answer("a.yaml", "a: 1\n", bomb),
+		"documents": answer("a.yaml", "a: 1\n", strings.Repeat("---\na: !Ref x\n", 20_000)),
+		"line":      answer("a.json", "{}\n", `{"a": "`+strings.Repeat("x", 500_000)+"\"}\n"),
+		"number":    answer("a.json", "{}\n", strings.Repeat("1", 500_000)+"\n"),
+		"merges":    answer("a.yaml", "a: 1\n", "a: &a {x: 1}\nb:\n  <<: *a\n  <<: *a\n"),
+	} {
+		got := v.Check(t.Context(), in)
+		require.True(t, got.Accepted, "%s: %s/%s %s", name, got.Gate, got.Reason, got.Feedback)
+	}
+	for name, body := range map[string]string{
+		"a key twice": "a: 1\nb:\n  c: 1\n  c: 2\n", "second document": "a: 1\n---\nb: [\n", "no anchor": "a: *b\n", "tab": "a:\n\tb: 1\n",
+	} {
+		got := v.Check(t.Context(), answer("a.yaml", "a: 1\n", body))
+		require.Equal(t, validate.GateSyntax, got.Gate, name)
+		require.Regexp(t, `^a\.yaml:[1-9]\d*: |^a\.yaml:0: .*anchor`, got.Feedback, name)
 	}
 }
 
