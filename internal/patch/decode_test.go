@@ -132,7 +132,7 @@ func TestNewFileNames(t *testing.T) {
 	require.Equal(t, "util.py", d.Files[0].Path)
 	for above, lang := range map[string]string{
 		"Node.js": "js", "www.example.com/index.html": "html", "example.com/a.py": "python", "output.txt": "python",
-		"util.py is new": "python", "version 1.2": "python", "e.g.": "python", "logs/out.txt": "python",
+		strings.Repeat("d/", 200) + "x.py": "python", "util.py is new": "python", "version 1.2": "python", "e.g.": "python", "logs/out.txt": "python",
 	} {
 		d, err := decode(above, lang)
 		requireReason(t, err, patch.ReasonNoPath)

@@ -142,12 +142,15 @@ func (n *namer) label(line string) (string, bool) {
 	return n.mentioned(line)
 }
 
+// maxBare bounds in bytes a path that only its own line marks as one.
+const maxBare = 255
+
 // bare reads a line that is nothing but the path of a file that is not there.
 // It has a folder, or the extension of the block's language, and is no product
-// (Node.js) or address.
+// (Node.js) or address, nor longer than people write paths.
 func (n *namer) bare(line, lang string) string {
 	s, _ := undecorate(line)
-	if !looksLikePath(s) || address.MatchString(s) {
+	if len(s) > maxBare || !looksLikePath(s) || address.MatchString(s) {
 		return ""
 	}
 	exts, ext := languages[lang], path.Ext(s)
