@@ -25,6 +25,7 @@ type cli struct {
 	Run        runCmd        `cmd:"" help:"Look at runs, or cancel one."`
 	Test       testCmd       `cmd:"" help:"Say what the tests of one folder prove about another one."`
 	Sandbox    sandboxCmd    `cmd:"" help:"Run a command that nobody trusts, and say what it used."`
+	Undo       undoCmd       `cmd:"" help:"Take back what an approved run wrote."`
 	Replay     replayCmd     `cmd:"" help:"Decide a recorded run again and compare."`
 	Review     reviewCmd     `cmd:"" help:"Look at runs that wait for a person, and decide."`
 	Dead       deadCmd       `cmd:"" help:"Look at messages that could not be handled, and start them again."`

@@ -160,6 +160,13 @@ func (c *runShowCmd) Run(ctx context.Context, e *env) error {
 			fmt.Fprintln(e.out)
 		}
 		v.Result(sum)
+		note, err := n.Bus().Review(ctx, s.ID)
+		if err != nil {
+			return err
+		}
+		if note.Undone {
+			fmt.Fprintf(e.out, "  undone    by %s, %s\n", clean(note.By), note.At.Local().Format(time.DateTime))
+		}
 		return nil
 	})
 }

@@ -12,18 +12,21 @@ import (
 	"nexuscore.dev/nexus/internal/wire"
 )
 
-// Review is what people noted about a run that waits for a person. What they
-// decided for is a run of its own, which names this one as its parent.
+// Review is what people noted about a run, most often one that waits for a
+// person. What they decided for is a run of its own, which names this one as
+// its parent.
 type Review struct {
 	Run string `json:"run"`
 	// Assignee is who looks at it.
 	Assignee string `json:"assignee,omitempty"`
 	// Rejected is true when nothing more is to be done; By said so, at At, for
 	// Reason.
-	Rejected bool      `json:"rejected,omitempty"`
-	By       string    `json:"by,omitempty"`
-	At       time.Time `json:"at"`
-	Reason   string    `json:"reason,omitempty"`
+	Rejected bool `json:"rejected,omitempty"`
+	// Undone is true when By took the delivery of an approved run back.
+	Undone bool      `json:"undone,omitempty"`
+	By     string    `json:"by,omitempty"`
+	At     time.Time `json:"at"`
+	Reason string    `json:"reason,omitempty"`
 	// revision is what the note is changed by compare-and-set with, 0 for a
 	// new one.
 	revision uint64
