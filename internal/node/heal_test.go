@@ -4,9 +4,11 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"nexuscore.dev/nexus/internal/bus"
@@ -172,6 +174,45 @@ func TestOwnStateFolderIsGone(t *testing.T) {
 	_, err := h.Run(t.Context())
 	require.ErrorContains(t, err, "is gone")
 	require.Empty(t, p.claims())
+}
+
+// TestAttachedHealTakesOver: when the process that runs the bus ends, a heal
+// that waits for its run goes on with it, and shows no event twice; a stop
+// meanwhile still cancels the run.
+func TestAttachedHealTakesOver(t *testing.T) {
+	t.Parallel()
+	for _, stop := range []bool{false, true} {
+		p := newPlace(t)
+		before := p.tree()
+		owner := p.open(func(c *Config) { c.Workers = []run.Worker{run.Snapshot} })
+		require.NoError(t, owner.Start(t.Context(), "", false))
+		h, d := p.heal(p.task())
+		done := make(chan run.Summary, 1)
+		go func() {
+			sum, err := h.Run(t.Context())
+			assert.NoError(t, err)
+			done <- sum
+		}()
+		d.until(t, string(run.Test))
+		if stop {
+			hold, err := rollback.Lock(p.dir) // the end of the run has to wait for it
+			require.NoError(t, err)
+			require.NoError(t, owner.Close())
+			require.True(t, h.Stop())
+			require.NoError(t, hold())
+		} else {
+			require.NoError(t, owner.Close())
+		}
+		sum := <-done
+		require.Equal(t, run.NeedsHumanReview, sum.State, sum.Reason)
+		if stop {
+			require.Contains(t, sum.Reason, "cancelled by the user")
+		}
+		require.Equal(t, before, p.tree())
+		require.Empty(t, p.claims())
+		require.Contains(t, d.notes[0], "which ran the bus, has ended; run "+sum.Run+" goes on without it")
+		require.Equal(t, 1, strings.Count(strings.Join(d.events, " "), "opened"))
+	}
 }
 
 // TestStopBeforeTheRun: a stop while the bus is not reached yet begins
