@@ -59,6 +59,12 @@ func TestDrillEveryPoint(t *testing.T) {
 	}
 }
 
+// A delivery is killed at each of its points, and the user goes on working.
+func TestDrillMovedAfterAKill(t *testing.T) {
+	t.Parallel()
+	movedAfterKills(t, 1)
+}
+
 func killedAt(t *testing.T, after time.Duration, args []string) {
 	w := newWorld(t)
 	m := w.script(healed.script...)

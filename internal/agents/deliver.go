@@ -34,37 +34,57 @@ func (d *deliverer) handle(ctx context.Context, job bus.Job) (run.Answer, error)
 	if err != nil {
 		return run.Answer{}, err
 	}
-	inPlace := in.InPlace && in.Candidate != nil
 	switch {
-	case len(moved) == 0 && in.Mode == run.DeliverApply:
-		err := locked(ctx, job, in.Dir, func() error { return d.apply(ctx, job, now, ans) })
+	case len(moved) > 0:
+		ans, err = d.refuse(ctx, job, moved)
+	case in.Mode == run.DeliverApply:
+		err = locked(ctx, job, in.Dir, func() error { return d.apply(ctx, job, now, ans) })
 		if paths, ok := drifted(err); ok {
-			return run.Answer{Deliver: &run.DeliverAnswer{Delivered: run.DeliverNone, Drift: paths}}, nil
+			ans, err = &run.DeliverAnswer{Delivered: run.DeliverNone, Drift: paths}, nil
 		}
-		return run.Answer{Deliver: ans}, err
-	case inPlace:
-		if err := locked(ctx, job, in.Dir, func() error { return d.takeBack(ctx, job) }); err != nil {
-			return run.Answer{}, err
+	default:
+		err = d.elsewhere(ctx, job, now, ans)
+	}
+	return run.Answer{Deliver: ans}, err
+}
+
+// refuse delivers nothing because paths moved beside the candidate. What this
+// run has in the folder goes first, in place or from a delivery that was
+// killed: the next snapshot would take it for the user's.
+func (d *deliverer) refuse(ctx context.Context, job bus.Job, moved []string) (*run.DeliverAnswer, error) {
+	ans := &run.DeliverAnswer{Delivered: run.DeliverNone, Moved: moved}
+	if job.Ask.Deliver.Candidate == nil {
+		return ans, nil
+	}
+	conflicts, err := d.takeBack(ctx, job)
+	if len(conflicts) > 0 {
+		ans.Moved, ans.Drift = nil, conflicts
+	}
+	return ans, err
+}
+
+// elsewhere leaves the folder as it was, now when nothing was tried in it, and
+// writes the patch file where one is asked for.
+func (d *deliverer) elsewhere(ctx context.Context, job bus.Job, now rollback.Manifest, ans *run.DeliverAnswer) (err error) {
+	in := job.Ask.Deliver
+	if in.InPlace && in.Candidate != nil {
+		if _, err := d.takeBack(ctx, job); err != nil {
+			return err
 		}
-	}
-	if len(moved) > 0 {
-		return run.Answer{Deliver: &run.DeliverAnswer{Delivered: run.DeliverNone, Moved: moved}}, nil
-	}
-	if inPlace {
 		if now, err = rollback.Scan(ctx, in.Dir, rollback.Limits{}); err != nil {
-			return run.Answer{}, err
+			return err
 		}
 	}
 	ans.Before, ans.After = now.Hash(), now.Hash()
 	if in.Mode == run.DeliverPatch {
 		ans.Patch, err = d.patch(ctx, job)
 	}
-	return run.Answer{Deliver: ans}, err
+	return err
 }
 
 // look reads the folder, and lists paths that the candidate does not touch and
-// that are no longer as the tests saw them. Its own paths are Apply's to judge,
-// which also knows what an earlier delivery has begun.
+// that are no longer as the tests saw them. Its own paths, and what a killed
+// delivery left beside them, are for Apply and Restore to judge.
 func (d *deliverer) look(ctx context.Context, runID string, in *run.DeliverInput) (now rollback.Manifest, moved []string, err error) {
 	if now, err = rollback.Scan(ctx, in.Dir, rollback.Limits{}); err != nil {
 		return now, nil, err
@@ -115,16 +135,21 @@ func (d *deliverer) apply(ctx context.Context, job bus.Job, before rollback.Mani
 	return nil
 }
 
-// takeBack restores a project that was healed in place but is to be
-// delivered otherwise.
-func (d *deliverer) takeBack(ctx context.Context, job bus.Job) error {
+// takeBack restores what the run wrote to the folder, and returns the paths of
+// it that somebody changed meanwhile, which were kept. A run that wrote nothing
+// restores nothing.
+func (d *deliverer) takeBack(ctx context.Context, job bus.Job) (conflicts []string, err error) {
 	in := job.Ask.Deliver
 	origin, err := rollback.Load(ctx, d.store, in.Origin)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = d.projects.of(job.Run, in.Dir).Restore(ctx, origin, d.store)
-	return err
+	err = locked(ctx, job, in.Dir, func() error {
+		rep, err := d.projects.of(job.Run, in.Dir).Restore(ctx, origin, d.store)
+		conflicts = run.CutList(rep.Conflicts, run.MaxPaths, run.MaxText)
+		return err
+	})
+	return conflicts, err
 }
 
 // patch writes the difference durably to a file of the state folder.

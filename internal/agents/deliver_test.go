@@ -140,12 +140,12 @@ func TestDeliverAndMoves(t *testing.T) {
 		},
 	} {
 		for _, mode := range []run.DeliverMode{run.DeliverApply, run.DeliverNone, run.DeliverPatch} {
-			for _, inPlace := range []bool{false, true} {
+			for _, written := range []bool{false, true} { // in place, or by a delivery that was killed
 				b := newBench(t, calc())
-				d, j := b.delivery(mode, func(in *run.DeliverInput) { in.InPlace = inPlace })
+				d, j := b.delivery(mode, func(in *run.DeliverInput) { in.InPlace = written && mode != run.DeliverApply })
 				path := change(t, b.dir)
 				before := b.hash()
-				if c := j.Ask.Deliver.Candidate; inPlace && !strings.Contains(name, "candidate") && name != "a second name" {
+				if c := j.Ask.Deliver.Candidate; written && !strings.Contains(name, "candidate") && name != "a second name" {
 					require.NoError(t, d.projects.of(j.Run, b.dir).Apply(t.Context(), c.Changes, b.store))
 				}
 				ans := deliver(t, d, j)
@@ -155,8 +155,17 @@ func TestDeliverAndMoves(t *testing.T) {
 			}
 		}
 	}
+	// Beside a conflict with what the run wrote a move is nothing to go on with.
 	b := newBench(t, calc())
 	d, j := b.delivery(run.DeliverApply)
+	require.NoError(t, d.projects.of(j.Run, b.dir).Apply(t.Context(), j.Ask.Deliver.Candidate.Changes, b.store))
+	b.write(files{"calc.py": fixed + "# theirs", "notes.txt": "theirs"})
+	ans := deliver(t, d, j)
+	require.Equal(t, run.DeliverAnswer{Delivered: run.DeliverNone, Drift: []string{"calc.py"}}, *ans)
+	require.Equal(t, fixed+"# theirs", b.read("calc.py"))
+
+	b = newBench(t, calc())
+	d, j = b.delivery(run.DeliverApply)
 	left := filepath.Join(b.dir, ".nexus-0123abcd-1-0.x")
 	write(t, left, "of another run")
 	require.NotEmpty(t, deliver(t, d, j).Moved)

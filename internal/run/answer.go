@@ -7,7 +7,7 @@ func foldAnswer(s State, f Fact, a Ask) State {
 	ans := f.Answer
 	switch {
 	case a.Snapshot != nil:
-		s.Origin, s.Base = &ans.Snapshot.Tree, ans.Snapshot.Tree
+		s.Origin, s.Base, s.Stale = &ans.Snapshot.Tree, ans.Snapshot.Tree, false
 	case a.Test != nil && a.Test.Baseline == nil:
 		return foldBaseline(s, *ans.Test)
 	case a.Test != nil:
@@ -49,13 +49,14 @@ func foldDelivered(s State, d DeliverAnswer) State {
 	}
 	c, _ := s.Winner()
 	s.Moves++
-	s.Origin, s.Baseline, s.BaselineRetried, s.Review, s.Ruling = nil, nil, false, nil, nil
+	s.Stale = true
+	s.Baseline, s.BaselineRetried, s.Review, s.Ruling = nil, false, nil, nil
 	if c == nil {
 		return s // there was nothing to do
 	}
 	return s.edit(func(a *Attempt) {
 		a.Validated = &ValidateAnswer{Accepted: []Candidate{*c}}
-		a.Applied, a.Tested, a.Retried, a.Status, a.Err, a.Again = nil, nil, false, "", "", true
+		a.Applied, a.Tested, a.Retried, a.Status, a.Err, a.Reproved = nil, nil, false, "", "", true
 	})
 }
 

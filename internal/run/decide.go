@@ -41,7 +41,7 @@ const reserve = 20
 // delivery.
 func heal(s State) []Command {
 	switch {
-	case s.Origin == nil:
+	case s.Origin == nil || s.Stale:
 		return ask(Ask{Worker: Snapshot, Snapshot: &SnapshotInput{Dir: s.Task.Dir}})
 	case s.moved() != "":
 		return end(s, NeedsHumanReview, s.moved())

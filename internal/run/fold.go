@@ -79,7 +79,7 @@ func foldEnded(s State, n int, e Ended) State {
 // it was before somebody else changed it.
 func cutOff(a *Attempt, f *FailedAsk) AttemptStatus {
 	switch {
-	case a.Again && a.Tested == nil:
+	case a.Reproved && a.Tested == nil:
 		return StatusPytestPass
 	case f != nil && f.Ask.Worker == Test:
 		return StatusSandboxError

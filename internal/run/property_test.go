@@ -254,8 +254,12 @@ func (p *proof) learn(f run.Fact) {
 }
 
 func (l *life) judgeRollback() {
-	answered := false
+	answered, seen := false, false
 	for _, e := range l.r.Log {
+		seen = seen || (e.Fact != nil && e.Fact.Answer != nil && e.Fact.Answer.Snapshot != nil)
+		if end, ok := e.Command.(run.Ended); ok && l.honest && seen && end.Rollback.Origin == nil {
+			l.Fatalf("event %d: the rollback does not know the project that the run has seen", e.N)
+		}
 		answered = answered || (e.Fact != nil && e.Fact.Answer != nil && e.Fact.Answer.Rollback != nil)
 	}
 	if s := l.r.State.Settled; s.Proven && !answered {

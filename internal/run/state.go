@@ -41,8 +41,10 @@ type State struct {
 	Rounds  int
 	Deliver *DeliverAnswer
 	// Moves counts how often the project changed beside the fix, so that the
-	// fix had to be proved again.
+	// fix had to be proved again. Stale is true until the snapshot is taken that
+	// this needs; Origin is the older one until then.
 	Moves int
+	Stale bool
 	// Calls counts the model calls of the run.
 	Calls        int
 	PromptTokens int
@@ -90,9 +92,9 @@ type Attempt struct {
 	Tested    *TestAnswer
 	// Retried is true once the test had an infrastructure failure.
 	Retried bool
-	// Again is true once a candidate that was green is proved again, on a
+	// Reproved is true once a candidate that was green is proved again, on a
 	// project that has changed meanwhile.
-	Again bool
+	Reproved bool
 	// Status is empty while the attempt goes on.
 	Status AttemptStatus
 	// Err says why the attempt brought nothing, cut to 200 characters.
