@@ -216,6 +216,37 @@ func TestEightHealsAndTheOwnerDies(t *testing.T) {
 	}
 }
 
+// TestServiceWaitsForAHeal: a service that is started again while a heal has
+// taken the bus over begins when that heal has ended; beside another service it
+// is an error.
+func TestServiceWaitsForAHeal(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	m := w.script(`hang "def"`, `hang "def"`, "answer times=* "+answer(fenced(calcFixed))[len("answer "):])
+	w.env = append(w.env, "NEXUS_MODEL_IDLE_TIMEOUT=2s")
+	shows := func(cmd *exec.Cmd, text string) {
+		t.Helper()
+		out := cmd.Stdout.(*buffer)
+		require.Eventually(t, func() bool { return strings.Contains(out.String(), text) }, 40*time.Second, 10*time.Millisecond, "%s", text)
+	}
+	up := w.background("up", "--listen", "off")
+	shows(up, "nexus is up")
+	r := w.nexus("up", "--listen", "off")
+	require.Equal(t, 1, r.exit)
+	require.Contains(t, r.err, "is a nexus service")
+	heal := w.background("heal", w.project("calc"), "--source", "model")
+	<-m.Arrived()
+	require.NoError(t, up.Process.Kill())
+	_ = up.Wait()
+	shows(heal, "goes on without it")
+	again := w.background("up", "--listen", "off")
+	shows(again, "for its heal; this service begins when it has ended")
+	require.NoError(t, heal.Wait(), "%s", heal.Stdout)
+	shows(again, "nexus is up")
+	require.NoError(t, again.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, again.Wait())
+}
+
 // owner is the process that runs the bus.
 func (w *world) owner() int { return w.address().PID }
 

@@ -50,14 +50,12 @@ func (c *upCmd) Run(ctx context.Context, e *env) (err error) {
 			return err
 		}
 	}
-	n, err := node.Open(ctx, cfg)
-	if err != nil {
+	cfg.Service = true
+	n, err := lead(ctx, e, cfg)
+	if err != nil || n == nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, n.Close()) }()
-	if pid, attached := n.Attached(); attached {
-		return fmt.Errorf("process %d runs the bus on %s already", pid, cfg.State)
-	}
 	if err := n.Start(ctx, "", true); err != nil {
 		return err
 	}
@@ -83,6 +81,38 @@ func (c *upCmd) Run(ctx context.Context, e *env) (err error) {
 	err = g.Wait()
 	fmt.Fprintln(e.out, "stopping: what is in hand is given back")
 	return err
+}
+
+// lead opens the bus as its owner. It waits while a heal runs the bus, and
+// returns nil when it is stopped meanwhile; another service is an error.
+func lead(ctx context.Context, e *env, cfg node.Config) (*node.Node, error) {
+	for told := 0; ; {
+		n, err := node.Open(ctx, cfg)
+		if err != nil {
+			if ctx.Err() != nil {
+				err = nil
+			}
+			return nil, err
+		}
+		pid, attached := n.Attached()
+		if !attached {
+			return n, nil
+		}
+		if n.Served() {
+			return nil, errors.Join(fmt.Errorf("process %d is a nexus service on %s already", pid, cfg.State), n.Close())
+		}
+		if told != pid {
+			fmt.Fprintf(e.out, "process %d runs the bus on %s for its heal; this service begins when it has ended (Ctrl-C gives up)\n", pid, cfg.State)
+			told = pid
+		}
+		select {
+		case <-ctx.Done():
+		case <-n.Bus().Lost():
+		}
+		if err := n.Close(); err != nil || ctx.Err() != nil {
+			return nil, err
+		}
+	}
 }
 
 // listening says where other clients reach the bus.

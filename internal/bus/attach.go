@@ -8,7 +8,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// attachTimeout bounds how long the owner's server may take to answer.
+// attachTimeout bounds dial and handshake with the owner's server.
 const attachTimeout = 2 * time.Second
 
 // Attach reaches the server of a state folder's owner. The connection is not

@@ -51,6 +51,9 @@ func (b *Bus) Order(ctx context.Context, id string, o run.Order) error {
 // ErrLost says that the owner of the bus is gone.
 var ErrLost = errors.New("bus: the process that runs the bus has ended")
 
+// IsLost reports whether the connection is gone for good.
+func (b *Bus) IsLost() bool { return b.nc.IsClosed() }
+
 // onLost calls do when the connection is gone, until the returned function is
 // called.
 func (b *Bus) onLost(do func()) (stop func()) {
@@ -67,7 +70,7 @@ func (b *Bus) onLost(do func()) (stop func()) {
 
 // orLost is ErrLost when the connection is gone for good, else err.
 func (b *Bus) orLost(err error) error {
-	if b.nc.IsClosed() {
+	if b.IsLost() {
 		return ErrLost
 	}
 	return err

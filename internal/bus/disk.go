@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -41,8 +42,12 @@ func (s *Server) Watch(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		if h := s.ns.Healthz(&server.HealthzOptions{}); h.Error != "" {
-			return FullDisk(s.state, fmt.Errorf("bus: the server is unfit: %s", h.Error))
+		for _, e := range s.ns.Healthz(&server.HealthzOptions{Details: true}).Errors {
+			// What else it finds fault with, such as a foreign file in its
+			// folder, hinders nobody.
+			if e.Type == server.HealthzErrorStream && strings.Contains(e.Error, "write error") {
+				return FullDisk(s.state, fmt.Errorf("bus: the server can store nothing any more: %s", e.Error))
+			}
 		}
 	}
 }

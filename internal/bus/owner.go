@@ -24,6 +24,8 @@ type Owner struct {
 type Address struct {
 	URL string `json:"url"`
 	PID int    `json:"pid"`
+	// Service is true when the process stays until it is stopped.
+	Service bool `json:"service,omitempty"`
 }
 
 // Files of a state folder.

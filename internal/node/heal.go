@@ -29,7 +29,8 @@ type Display interface {
 // Heal is one heal of a folder, as the process that waits for it goes through
 // it: claim the folder; open the bus; continue or end the run that an earlier
 // process left on the folder; hand the task in; follow the run; give the folder
-// back; stay for others. Run goes through all of it once.
+// back; stay for others. When the bus is lost in the middle, Run opens it again
+// and goes on from there.
 type Heal struct {
 	cfg  Config
 	task wire.Heal
@@ -37,9 +38,13 @@ type Heal struct {
 	// key makes the task one, however often it is published.
 	key  string
 	node *Node
-	// owner is the process that runs the bus, 0 when this one does.
+	// owner is the other process that runs the bus; 0 when this one does, or an
+	// external server.
 	owner  int
 	course course
+	// submitted is true once the task may be in the queue: from then on a stop
+	// cancels the run, and the claim stays.
+	submitted bool
 	// joined is the run that is followed once its log has begun, seen its
 	// newest event that was shown, and stopping is closed to cancel it.
 	joined   string
@@ -90,12 +95,15 @@ func (h *Heal) Run(ctx context.Context) (run.Summary, error) {
 		if !errors.Is(err, bus.ErrLost) {
 			break
 		}
-		if h.joined != "" {
+		switch {
+		case h.joined != "" && h.owner != 0:
 			h.show.Note(fmt.Sprintf("process %d, which ran the bus, has ended; run %s goes on without it", h.owner, h.joined))
+		case h.joined != "":
+			h.show.Note("the connection to the bus is lost; trying once more")
 		}
 	}
 	if errors.Is(err, bus.ErrLost) {
-		err = fmt.Errorf("the nexus process %d that ran the bus has ended; nothing is lost: run 'nexus heal %s' again to continue run %s", h.owner, h.task.Dir, h.course.run())
+		err = fmt.Errorf("%w; run 'nexus heal %s' again to continue run %s", err, h.task.Dir, h.course.run())
 	}
 	return sum, err
 }
@@ -111,6 +119,9 @@ func (h *Heal) once(ctx, starting context.Context, id string, prev *rollback.Cla
 		h.show.Note(fmt.Sprintf("process %d judges by its own rules; those of --policy are added to them", h.owner))
 	}
 	defer func() {
+		if err != nil && h.node.Bus().IsLost() && !errors.Is(err, bus.ErrLost) {
+			err = fmt.Errorf("%w (%w)", bus.ErrLost, err)
+		}
 		if errClose := h.node.Close(); errClose != nil && err == nil {
 			h.show.Warn(errClose)
 		}
@@ -132,11 +143,12 @@ func (h *Heal) once(ctx, starting context.Context, id string, prev *rollback.Cla
 			return h.finish(ctx, s, err)
 		}
 	}
-	if err := h.running(id); err != nil {
-		return sum, errors.Join(err, h.cfg.Claims.Release(id))
+	if !h.submitted {
+		if err := h.running(id); err != nil {
+			return sum, errors.Join(err, h.cfg.Claims.Release(id))
+		}
 	}
-	// From here on the task may be in the queue: the claim stays, whatever
-	// becomes of the connection.
+	h.submitted = true
 	if _, err := h.node.Bus().Submit(ctx, tenantLocal, h.key, h.task); err != nil {
 		return sum, err
 	}
@@ -167,8 +179,8 @@ func (h *Heal) event(ev run.Event, s run.State) {
 // unstarted gives the folder back after a start that failed; the claim of an
 // interrupted run stays.
 func (h *Heal) unstarted(starting context.Context, id string, prev *rollback.Claim, err error) error {
-	if h.joined != "" {
-		return fmt.Errorf("%w; run %s has not ended: run 'nexus heal %s' again to continue it", err, h.joined, h.task.Dir)
+	if h.submitted || h.joined != "" {
+		return fmt.Errorf("%w; run %s has not ended: run 'nexus heal %s' again to continue it", err, h.course.run(), h.task.Dir)
 	}
 	if starting.Err() != nil {
 		err = ErrStopped

@@ -215,6 +215,36 @@ func TestAttachedHealTakesOver(t *testing.T) {
 	}
 }
 
+// TestStopWhileReopening: the task is in the queue when the process that runs
+// the bus ends; a stop then cancels the run, whoever opens it.
+func TestStopWhileReopening(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	before := p.tree()
+	owner := p.open(func(c *Config) { c.NoConductor = true }) // the task stays in the queue
+	require.NoError(t, owner.Start(t.Context(), "", false))
+	h, _ := p.heal(p.task())
+	done := make(chan run.Summary, 1)
+	go func() {
+		sum, err := h.Run(t.Context())
+		assert.NoError(t, err)
+		done <- sum
+	}()
+	require.Eventually(t, func() bool {
+		n, err := owner.Bus().QueuedTasks(t.Context())
+		return err == nil && n == 1
+	}, patience, time.Millisecond)
+	require.Contains(t, h.Ending(), "the folder is put back")
+	require.True(t, h.Stop())
+	require.NoError(t, owner.Close())
+	sum := <-done
+	require.Equal(t, run.NeedsHumanReview, sum.State)
+	require.Contains(t, sum.Reason, "cancelled by the user")
+	require.Empty(t, sum.Tries)
+	require.Equal(t, before, p.tree())
+	require.Empty(t, p.claims())
+}
+
 // TestStopBeforeTheRun: a stop while the bus is not reached yet begins
 // nothing, and says so.
 func TestStopBeforeTheRun(t *testing.T) {

@@ -27,6 +27,8 @@ type Config struct {
 	State string
 	// URL of an external NATS server; empty means an embedded one.
 	URL string
+	// Service is true for a process that stays until it is stopped.
+	Service bool
 	// Port of the embedded server on loopback; 0 picks one.
 	Port int
 	// Replicas of the streams on an external server; default 1.
@@ -127,7 +129,7 @@ func lead(ctx context.Context, cfg Config, owner *bus.Owner) (*Node, error) {
 	}
 	if err == nil {
 		// Others may attach at once; what they ask for waits for Start.
-		err = owner.Announce(bus.Address{URL: srv.URL(), PID: os.Getpid()})
+		err = owner.Announce(bus.Address{URL: srv.URL(), PID: os.Getpid(), Service: cfg.Service})
 	}
 	if err != nil {
 		return nil, errors.Join(bus.FullDisk(cfg.State, err), n.Close())
@@ -166,6 +168,9 @@ func (n *Node) Bus() *bus.Bus { return n.client }
 
 // Attached reports whether another process does the work, and its pid.
 func (n *Node) Attached() (pid int, ok bool) { return n.address.PID, n.core == nil }
+
+// Served reports whether the owner, another process, is a service.
+func (n *Node) Served() bool { return n.address.Service }
 
 // Addr is where the embedded server listens, empty when there is none here.
 func (n *Node) Addr() string {
