@@ -65,12 +65,6 @@ func (c *course) run() string {
 	return c.id
 }
 
-func (c *course) interruptedRun() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.prev
-}
-
 func (c *course) isStopped() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -30,9 +30,6 @@ type Report struct {
 	Foreign []string `json:"foreign,omitempty"`
 }
 
-// Proven reports whether the project holds the base byte for byte.
-func (r Report) Proven() bool { return r.Base == r.After }
-
 // Restore takes everything back that Apply wrote for this run: every
 // journalled path holds its content of base again, files and folders that the
 // run created are gone. Paths that the journal does not name are not touched.

@@ -163,7 +163,7 @@ func (b *bundle) restore() Report {
 func (b *bundle) restored() Report {
 	b.t.Helper()
 	r := b.restore()
-	require.True(b.t, r.Proven(), "%+v differs %v", r, b.base.Differs(b.scan()))
+	require.Equal(b.t, r.Base, r.After, "%+v differs %v", r, b.base.Differs(b.scan()))
 	require.Empty(b.t, r.Conflicts)
 	require.Equal(b.t, b.base.Hash(), b.hash())
 	return r

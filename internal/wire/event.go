@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -126,17 +125,4 @@ func bare(name string) run.Command {
 		}
 	}
 	return nil
-}
-
-// SameEvent reports whether two events are the same, byte for byte.
-func SameEvent(a, b run.Event) (bool, error) {
-	x, err := EncodeEvent(a)
-	if err != nil {
-		return false, err
-	}
-	y, err := EncodeEvent(b)
-	if err != nil {
-		return false, err
-	}
-	return a.N == b.N && bytes.Equal(x, y), nil
 }
