@@ -34,7 +34,7 @@ func TestFullDisk(t *testing.T) {
 				w.script(healed.script...)
 				args := append([]string{"--state", filepath.Join(state, "nexus")}, mode.args...)
 				r := w.nexus(append([]string{"heal", dir}, args...)...)
-				if r.exit != 0 {
+				if left <= 150 || r.exit != 0 { // the streams alone need more
 					require.Equal(t, 1, r.exit, "%s\n%s", r.out, r.err)
 					require.Contains(t, r.err, "the disk that holds the state folder "+state)
 					require.Contains(t, r.err, "make room")

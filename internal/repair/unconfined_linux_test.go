@@ -29,7 +29,7 @@ func (Unconfined) Start(ctx context.Context, c Command) (Process, error) {
 	if len(c.Argv) == 0 || !filepath.IsAbs(c.Argv[0]) {
 		return nil, errors.New("repair: the interpreter's path is not absolute")
 	}
-	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...) //nolint:gosec // running the given interpreter is the purpose
+	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
 	temp, err := os.MkdirTemp("", "nexus-repair-")
 	if err != nil {
 		return nil, fmt.Errorf("repair: %w", err)
