@@ -3,6 +3,7 @@ package sandbox_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -235,6 +236,29 @@ func TestInheritedDescriptorsAndStdin(t *testing.T) {
 		require.Equal(t, "record\n", string(b[:n]))
 		n, _ = r.Read(b[:])
 		require.Zero(t, n, "no writer is left")
+	})
+}
+
+// TestLowDescriptors: the numbers that the command's files get are those that
+// the launcher's own would have, which must not be in the way.
+func TestLowDescriptors(t *testing.T) {
+	each(t, func(t *testing.T, level sandbox.Level) {
+		r, w, err := os.Pipe()
+		require.NoError(t, err)
+		defer func() { require.NoError(t, r.Close()) }()
+		write := ""
+		res := sh(t, level, "", func(s *sandbox.Spec) {
+			for fd := 3; fd < 11; fd++ {
+				s.ExtraFiles = append(s.ExtraFiles, sandbox.ExtraFile{File: w, FD: fd})
+				write += fmt.Sprintf("echo %d >&%d; ", fd, fd)
+			}
+			s.Argv = []string{"/bin/bash", "-c", write}
+		})
+		require.NoError(t, w.Close())
+		require.Empty(t, text(res))
+		got, err := io.ReadAll(r)
+		require.NoError(t, err)
+		require.Equal(t, "3\n4\n5\n6\n7\n8\n9\n10\n", string(got))
 	})
 }
 

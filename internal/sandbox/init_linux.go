@@ -129,11 +129,24 @@ func (o order) restrict(l *launch) (land int, err error) {
 	if land, err = ruleset(o); err != nil {
 		return -1, err
 	}
+	if land, err = aside(land); err != nil {
+		return -1, err
+	}
 	l.prog = &unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]} //nolint:gosec // a few hundred instructions
 	if land >= 0 {
 		l.landlock, l.landlockFD = true, uintptr(land)
 	}
 	return land, nil
+}
+
+// aside moves a descriptor out of the way of the numbers that the command's
+// files get. -1 is none.
+func aside(fd int) (int, error) {
+	if fd < 0 {
+		return fd, nil
+	}
+	parked, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, parkFD)
+	return parked, errors.Join(err, unix.Close(fd))
 }
 
 // plan turns the order into the words that the child works from, and parks
