@@ -248,3 +248,13 @@ func TestReadmeHeals(t *testing.T) {
 		lines = lines[i+1:]
 	}
 }
+
+// TestHealAtLevelThin: the engine works where the kernel grants no namespaces.
+func TestHealAtLevelThin(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.env = append(w.env, "NEXUS_SANDBOX_LEVEL=thin")
+	sum, r := w.heal(w.project("calc"), "--source", "engine")
+	require.Equal(t, run.Approved, sum.State, "%s\n%s", sum.Reason, r.err)
+	require.Equal(t, "thin", sum.Level)
+}

@@ -3,6 +3,7 @@ package repair_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -292,4 +293,30 @@ func TestTwoEdits(t *testing.T) {
 	require.Contains(t, string(fixes[0].New), "if x < low:")
 	require.Contains(t, string(fixes[0].New), "return high")
 	require.Positive(t, report.Partial)
+}
+
+// TestLayoutsAndParts: a src layout that nothing configures, and a test whose
+// parts fail (subTest; the subtests of pytest 9), under both runners.
+func TestLayoutsAndParts(t *testing.T) {
+	t.Parallel()
+	const inc, unit = "def inc(n):\n    return n - 1\n", "import unittest\nfrom %s import inc\n\n\nclass T(unittest.TestCase):\n    def test_inc(self):\n        %s\n"
+	parts := "for n in (1, 5, 9):\n            with self.subTest(n=n):\n                self.assertEqual(inc(n), n + 1)"
+	for name, files := range map[string]map[string]string{
+		"src":      {"src/mathx/__init__.py": "", "src/mathx/stats.py": inc, "tests/test_stats.py": fmt.Sprintf(unit, "mathx.stats", "self.assertEqual(inc(3), 4)")},
+		"src flat": {"src/stats.py": inc, "tests/test_stats.py": fmt.Sprintf(unit, "stats", "self.assertEqual(inc(3), 4)")},
+		"subTest":  {"stats.py": inc, "tests/test_stats.py": fmt.Sprintf(unit, "stats", parts)},
+	} {
+		for _, runner := range []string{repair.RunnerPytest, repair.RunnerUnittest} {
+			t.Run(name+"/"+runner, func(t *testing.T) {
+				t.Parallel()
+				req := repair.Request{Dir: project(t, files), Limit: 1}
+				if runner == repair.RunnerUnittest {
+					req.TestArgs = []string{"discover", "-s", "tests"}
+				}
+				fixes, report := propose(t, interpreter(t, runner), runner, req)
+				require.NotEmpty(t, fixes, "%+v", report)
+				require.Contains(t, string(fixes[0].New), "return n + 1")
+			})
+		}
+	}
 }

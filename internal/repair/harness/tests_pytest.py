@@ -1,12 +1,10 @@
 """Collects and runs tests with pytest, inside the current process."""
 import importlib.util
-import os
-import sys
 import time
 
 import pytest
 
-from . import trace
+from . import layout, trace
 
 PASSED = "passed"
 
@@ -18,6 +16,7 @@ class Recorder:
         self.on_ready = on_ready
         self.errors = {}
         self.last = None
+        self.subtest_failed = False
         self.done = False
 
     @pytest.hookimpl(tryfirst=True)
@@ -29,6 +28,10 @@ class Recorder:
     def pytest_collectreport(self, report):
         if report.failed:
             self.errors.setdefault(report.nodeid, None)
+
+    def pytest_runtest_logreport(self, report):
+        # Tests are run without logging, so this is about a part of one.
+        self.subtest_failed = self.subtest_failed or report.failed
 
     def pytest_exception_interact(self, node, call, report):
         self.last = call.excinfo.value if call.excinfo else None
@@ -72,11 +75,14 @@ class Tests:
         items = [self.items[i] for i in ids]
         for n, item in enumerate(items):
             following = items[n + 1] if n + 1 < len(items) else None
-            self.recorder.last = None
+            self.recorder.last, self.recorder.subtest_failed = None, False
             began = time.perf_counter()
             reports = runtestprotocol(item, log=False, nextitem=following)
             took = time.perf_counter() - began
-            if seen(item.nodeid, outcome(reports), took, self.recorder.last) is False:
+            result = outcome(reports)
+            if self.recorder.subtest_failed and result == PASSED:
+                result = "failed"
+            if seen(item.nodeid, result, took, self.recorder.last) is False:
                 if following is not None:
                     tear_down(item)
                 return False
@@ -147,7 +153,7 @@ def session(args, on_ready):
         extra += ["-n0"]
     if importlib.util.find_spec("pytest_cov"):
         extra += ["--no-cov"]
-    sys.path.insert(0, os.getcwd())
+    layout.add_paths()
     code = pytest.main(extra + list(args), plugins=[recorder])
     return None if recorder.done else "pytest ended with status %s before it ran a test" % int(code)
 

@@ -2,11 +2,10 @@
 import ast
 import os
 import re
-import sys
 import time
 import unittest
 
-from . import trace
+from . import layout, trace
 
 PASSED = "passed"
 
@@ -144,7 +143,7 @@ def preload():
 
 
 def session(args, on_ready):
-    sys.path.insert(0, os.getcwd())
+    layout.add_paths()
     args = list(args)
     if args[:1] and args[0].endswith("unittest"):
         args = args[1:]
