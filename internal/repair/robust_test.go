@@ -48,6 +48,14 @@ func TestBytesOutsideTheEditStay(t *testing.T) {
 
 // shapes are bugs in code whose objects are hard to swap.
 var shapes = map[string]struct{ source, test, want string }{
+	"no needless parentheses": {
+		"def tail(rows, n):\n    return rows[-n + 1:]\n",
+		"from m import tail\ndef test_tail():\n    assert tail([1, 2, 3, 4], 2) == [3, 4]\n    assert tail([1, 2, 3, 4], 3) == [2, 3, 4]\n", "rows[-n:]",
+	},
+	"needed parentheses": {
+		"def area(a, b, h):\n    return a + b * h\n",
+		"from m import area\ndef test_area():\n    assert area(3, 5, 4) == 32\n    assert area(1, 1, 2) == 4\n", "return (a + b) * h\n",
+	},
 	"decorated": {
 		"import functools\n\n\ndef twice(f):\n    @functools.wraps(f)\n    def g(x):\n        return f(f(x))\n    return g\n\n\n@twice\ndef step(x):\n    return x - 1\n",
 		"from m import step\ndef test_step():\n    assert step(3) == 5\n    assert step(0) == 2\n", "return x + 1",

@@ -231,6 +231,7 @@ class Bench:
                 return candidate
             if self.plausible and candidate.cost > self.plausible[0].cost + AFTER_COST:
                 return None
+            candidate.tidy()
             utf8 = candidate.utf8()
             if utf8 is None:
                 continue

@@ -1,4 +1,5 @@
 """Candidates, lazily and best first."""
+import ast
 import hashlib
 import heapq
 import itertools
@@ -33,6 +34,20 @@ class Candidate:
 
     def utf8(self):
         return self.src.edited(self.spans)
+
+    def tidy(self):
+        """Takes off the parentheses round a new text where they change nothing."""
+        bare = [(a, b, text[1:-1] if text[:1] == "(" and text[-1:] == ")" else text) for a, b, text in self.spans]
+        if bare == self.spans:
+            return
+        dumps = []
+        for spans in (self.spans, bare):
+            try:
+                dumps.append(ast.dump(ast.parse(self.src.edited(spans))))
+            except (SyntaxError, TypeError, ValueError, RecursionError, MemoryError):
+                return
+        if dumps[0] == dumps[1]:
+            self.spans = bare
 
     def hot(self, imported):
         """Whether a swap of code objects reaches the edit."""
