@@ -222,8 +222,7 @@ func TestEightHealsAndTheOwnerDies(t *testing.T) {
 func TestServiceWaitsForAHeal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	m := w.script(`hang "def"`, `hang "def"`, "answer times=* "+answer(fenced(calcFixed))[len("answer "):])
-	w.env = append(w.env, "NEXUS_MODEL_IDLE_TIMEOUT=2s")
+	m := w.script(`hang times=* "def"`)
 	shows := func(cmd *exec.Cmd, text string) {
 		t.Helper()
 		out := cmd.Stdout.(*buffer)
@@ -241,7 +240,9 @@ func TestServiceWaitsForAHeal(t *testing.T) {
 	shows(heal, "goes on without it")
 	again := w.background("up", "--listen", "off")
 	shows(again, "for its heal; this service begins when it has ended")
-	require.NoError(t, heal.Wait(), "%s", heal.Stdout)
+	require.NoError(t, heal.Process.Signal(syscall.SIGTERM))
+	require.Error(t, heal.Wait())
+	require.Equal(t, 2, heal.ProcessState.ExitCode(), "%s", heal.Stdout)
 	shows(again, "nexus is up")
 	require.NoError(t, again.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, again.Wait())
