@@ -39,8 +39,11 @@ const maxChunk = 512 << 10
 
 func chunkSubject(id string) string { return "$O." + bucketArtifacts + ".C." + id }
 
+// metaSpace holds the descriptions of all blobs.
+const metaSpace = "$O." + bucketArtifacts + ".M.*"
+
 func metaSubject(name string) string {
-	return "$O." + bucketArtifacts + ".M." + base64.URLEncoding.EncodeToString([]byte(name))
+	return metaSpace[:len(metaSpace)-1] + base64.URLEncoding.EncodeToString([]byte(name))
 }
 
 // Put stores data and returns its name. Data that is there already is not
@@ -127,14 +130,21 @@ func (a *Artifacts) info(ctx context.Context, name string) (*jetstream.ObjectInf
 	if err != nil {
 		return nil, 0, err
 	}
-	var info jetstream.ObjectInfo
-	if err := json.Unmarshal(msg.Data, &info); err != nil {
-		return nil, 0, fmt.Errorf("%w: its description: %w", ErrDamaged, err)
+	info, err := readInfo(msg.Data)
+	if err != nil {
+		return nil, 0, err
 	}
 	if info.Deleted {
 		return nil, msg.Sequence, nil
 	}
 	return &info, 0, nil
+}
+
+func readInfo(body []byte) (info jetstream.ObjectInfo, err error) {
+	if err := json.Unmarshal(body, &info); err != nil {
+		return info, fmt.Errorf("%w: its description: %w", ErrDamaged, err)
+	}
+	return info, nil
 }
 
 // rereads bounds how often a blob is looked up again that came incomplete:

@@ -3,6 +3,7 @@ package bus
 import (
 	"bytes"
 	"context"
+	"slices"
 	"sync"
 )
 
@@ -75,4 +76,13 @@ func (c *blobs) keep(name string, data []byte) {
 		delete(c.recent, c.order[0])
 		c.order = c.order[1:]
 	}
+}
+
+// drop forgets a blob.
+func (c *blobs) drop(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.size -= len(c.recent[name])
+	delete(c.recent, name)
+	c.order = slices.DeleteFunc(c.order, func(n string) bool { return n == name })
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -126,11 +125,7 @@ func (c *Conductor) task(ctx context.Context, msg jetstream.Msg) error {
 	if err != nil {
 		return c.bus.poison(ctx, msg, "", 0, err)
 	}
-	key := got.Key
-	if len(key) == 0 {
-		key = []string{"sequence", meta.Timestamp.UTC().Format(time.RFC3339Nano), strconv.FormatUint(meta.Sequence.Stream, 10)}
-	}
-	id := wire.RunID(tenant, key...)
+	id := taskRun(tenant, got.Key, meta.Timestamp, meta.Sequence.Stream)
 	return c.dispatch(ctx, id, work{msg, func(ctx context.Context, l *lane) error {
 		err := l.open(ctx, id, msg, func() (run.Task, error) { return c.cfg.Intake(ctx, tenant, got.Heal) })
 		if hopeless(err) {

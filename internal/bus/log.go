@@ -185,7 +185,8 @@ func isCode(err error, codes ...jetstream.ErrorCode) bool {
 	return errors.As(err, &api) && slices.Contains(codes, api.ErrorCode)
 }
 
-// Runs lists the ids of all runs and whether each is closed.
+// Runs lists the ids of all runs and whether each is closed. What lacks its
+// first event is no run, but what is left of one that was removed.
 func (b *Bus) Runs(ctx context.Context) (map[string]bool, error) {
 	out := map[string]bool{}
 	s, err := b.stream(ctx, streamRuns)
@@ -199,7 +200,9 @@ func (b *Bus) Runs(ctx context.Context) (map[string]bool, error) {
 		}
 		for subject := range info.State.Subjects {
 			if addr, err := wire.ParseEvent(subject); err == nil {
-				out[addr.Run] = out[addr.Run] || name == run.Closed{}.Name()
+				if _, open := out[addr.Run]; name == (run.Opened{}).Name() || open {
+					out[addr.Run] = name == run.Closed{}.Name()
+				}
 			}
 		}
 	}

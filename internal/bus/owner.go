@@ -26,6 +26,8 @@ type Address struct {
 	PID int    `json:"pid"`
 	// Service is true when the process stays until it is stopped.
 	Service bool `json:"service,omitempty"`
+	// Busy says what an owner does to which nobody may attach.
+	Busy string `json:"busy,omitempty"`
 }
 
 // Files of a state folder.

@@ -45,6 +45,8 @@ func (b *Bus) provisionReviews(ctx context.Context, replicas int) error {
 	return err
 }
 
+func reviewSubject(id string) string { return "$KV." + bucketReviews + "." + id }
+
 // Review reads what was noted about a run; nothing is an empty Review.
 func (b *Bus) Review(ctx context.Context, id string) (Review, error) {
 	if !wire.ValidRun(id) {

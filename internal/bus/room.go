@@ -8,7 +8,7 @@ import (
 )
 
 // ErrFull says that the log has no room for further runs.
-var ErrFull = errors.New("bus: the log of runs is 80 % full and takes no new task; what you can do: work with another state folder (--state DIR), or on an external server raise the limit of the stream RUNS (nats stream edit RUNS --max-bytes)")
+var ErrFull = errors.New("bus: the log of runs is 80 % full and takes no new task; what you can do: remove old runs ('nexus gc'), work with another state folder (--state DIR), or on an external server raise the limit of the stream RUNS (nats stream edit RUNS --max-bytes)")
 
 // gauge remembers for a moment whether RUNS is full.
 type gauge struct {
