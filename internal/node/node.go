@@ -39,7 +39,10 @@ type Config struct {
 	Workers []run.Worker
 	// NoConductor leaves the decisions to other processes.
 	NoConductor bool
-	Model       *agents.Model
+	// Busy says what this process does that nobody else may work beside: as
+	// the owner it lets nobody attach. Empty for all that runs tasks.
+	Busy  string
+	Model *agents.Model
 	// Policy is what the worker policy judges by; nil means the default rules.
 	Policy *policy.Set
 	// Driver is this process where it waits for a run; it becomes the driver
@@ -101,6 +104,9 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 		}
 		select {
 		case <-ctx.Done():
+			if errors.Is(err, errBusy) {
+				return nil, err
+			}
 			return nil, fmt.Errorf("another nexus owns the state folder %s and does not answer: %w", cfg.State, err)
 		case <-time.After(50 * time.Millisecond):
 		}
@@ -129,7 +135,11 @@ func lead(ctx context.Context, cfg Config, owner *bus.Owner) (*Node, error) {
 	}
 	if err == nil {
 		// Others may attach at once; what they ask for waits for Start.
-		err = owner.Announce(bus.Address{URL: srv.URL(), PID: os.Getpid(), Service: cfg.Service})
+		addr := bus.Address{URL: srv.URL(), PID: os.Getpid(), Service: cfg.Service}
+		if cfg.Busy != "" {
+			addr = bus.Address{PID: addr.PID, Busy: cfg.Busy}
+		}
+		err = owner.Announce(addr)
 	}
 	if err != nil {
 		return nil, errors.Join(bus.FullDisk(cfg.State, err), n.Close())
@@ -137,11 +147,17 @@ func lead(ctx context.Context, cfg Config, owner *bus.Owner) (*Node, error) {
 	return n, nil
 }
 
+// errBusy says that the owner of the state folder works alone.
+var errBusy = errors.New("the state folder is taken for a while")
+
 // attach becomes a client of the owner.
 func attach(ctx context.Context, cfg Config) (*Node, error) {
 	addr, err := bus.FindOwner(cfg.State)
 	if err != nil {
 		return nil, err
+	}
+	if addr.Busy != "" {
+		return nil, fmt.Errorf("%w: process %d %s in %s: try again when it has ended", errBusy, addr.PID, addr.Busy, cfg.State)
 	}
 	b, err := bus.Attach(ctx, addr, cfg.Log)
 	if err != nil {
@@ -203,7 +219,7 @@ func (n *Node) Start(ctx context.Context, adopt string, all bool) error {
 }
 
 func (n *Node) start(ctx context.Context, adopt string, all bool) error {
-	if _, err := sandbox.SweepTemp(n.cfg.temp()); err != nil {
+	if _, err := n.SweepTemp(); err != nil {
 		n.cfg.Log.Warn().Err(err).Msg("left-overs of dead processes stay")
 	}
 	cfg := bus.ConductorConfig{Intake: n.admit, Settled: n.settled}
@@ -236,6 +252,10 @@ func (n *Node) start(ctx context.Context, adopt string, all bool) error {
 	}
 	return nil
 }
+
+// SweepTemp removes what dead processes left in the state folder, and returns
+// how many folders that were.
+func (n *Node) SweepTemp() (int, error) { return sandbox.SweepTemp(n.cfg.temp()) }
 
 // admit is the intake: the rules, and that somebody waits for the task. A
 // task that a dead command left in the queue is nobody's any more.
