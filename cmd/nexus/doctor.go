@@ -9,7 +9,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
+	"nexuscore.dev/nexus/internal/archive"
+	"nexuscore.dev/nexus/internal/bus"
 	"nexuscore.dev/nexus/internal/node"
 	"nexuscore.dev/nexus/internal/sandbox"
 	"nexuscore.dev/nexus/internal/testrun"
@@ -67,16 +70,10 @@ func (c *doctorCmd) bus(ctx context.Context, k check, cfg node.Config) (err erro
 		where = fmt.Sprintf(", run by process %d", pid)
 	}
 	k.row(true, "bus", "nats-server %s%s", n.Bus().ServerVersion(), where)
-	usage, err := n.Bus().Usages(ctx)
-	if err != nil {
+	if err := k.state(ctx, n.Bus(), cfg.State); err != nil {
 		k.row(false, "state", "%v", err)
 		return nil //nolint:nilerr // it is told; the other rows follow
 	}
-	total := uint64(0)
-	for _, u := range usage {
-		total += u.Bytes
-	}
-	k.row(true, "state", "%s: %s on the disk, %s of it in %d streams", cfg.State, size(onDisk(cfg.State)), size(int64(total)), len(usage))
 	claims, err := cfg.Claims.List()
 	if err != nil {
 		k.row(false, "claims", "%v", err)
@@ -90,6 +87,55 @@ func (c *doctorCmd) bus(ctx context.Context, k check, cfg node.Config) (err erro
 	}
 	return nil
 }
+
+// state says how large each part of the state is, and when gc would help.
+func (c check) state(ctx context.Context, b *bus.Bus, dir string) error {
+	usage, err := b.Usages(ctx)
+	if err != nil {
+		return err
+	}
+	old, err := b.ClosedBefore(ctx, time.Now().Add(-gcAge))
+	if err != nil {
+		return err
+	}
+	var streams, folders []string
+	full := int64(0)
+	for _, u := range usage {
+		if held := int64(u.Bytes); held > 0 { //nolint:gosec // no stream is that large
+			streams = append(streams, u.Name+" "+size(held))
+			if u.Name == usage[0].Name && u.MaxBytes > 0 {
+				full = held * 100 / u.MaxBytes
+			}
+		}
+	}
+	for _, name := range append(archive.Folders(), "tmp") {
+		if held := onDisk(filepath.Join(dir, name)); held > 0 {
+			folders = append(folders, name+" "+size(held))
+		}
+	}
+	c.row(full < fullLog, "state", "%s: %s on the disk", dir, size(onDisk(dir)))
+	for _, part := range []struct {
+		what  string
+		sizes []string
+	}{{"streams", streams}, {"folders", folders}} {
+		if len(part.sizes) > 0 {
+			c.more("%s: %s", part.what, strings.Join(part.sizes, ", "))
+		}
+	}
+	if full >= nearFullLog {
+		c.more("the log of runs is %d %% full; at %d %% no new task is taken: 'nexus gc --older 7d' makes room", full, fullLog)
+	}
+	if old > 0 {
+		c.more("%d run(s) were closed more than 30 days ago: 'nexus gc --dry-run' says what can go", old)
+	}
+	return nil
+}
+
+// The log of runs takes no new task at fullLog percent; doctor says so before.
+const (
+	fullLog     = 80
+	nearFullLog = 60
+)
 
 // onDisk is the size of all files in a folder; what goes away meanwhile does
 // not count.

@@ -29,6 +29,7 @@ type cli struct {
 	Replay     replayCmd     `cmd:"" help:"Decide a recorded run again and compare."`
 	Review     reviewCmd     `cmd:"" help:"Look at runs that wait for a person, and decide."`
 	Dead       deadCmd       `cmd:"" help:"Look at messages that could not be handled, and start them again."`
+	GC         gcCmd         `cmd:"" name:"gc" help:"Remove old runs and what only they need from the state folder."`
 	Doctor     doctorCmd     `cmd:"" help:"Say what is there, what is missing, and what that costs."`
 	Classify   classifyCmd   `cmd:"" help:"Say what kind of failure an error is."`
 	Completion completionCmd `cmd:"" help:"Print the completion script of a shell: bash, zsh or fish."`

@@ -25,6 +25,9 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
+	if now := os.Getenv(envGCNow); now != "" {
+		os.Exit(gcChild(now))
+	}
 	os.Exit(testMain(m))
 }
 

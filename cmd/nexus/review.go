@@ -53,8 +53,10 @@ type item struct {
 	solved   bool
 }
 
-// status says in a word where the item stands.
-func (i item) status() string {
+// status says in a word where the item stands now.
+func (i item) status() string { return i.statusAt(time.Now()) }
+
+func (i item) statusAt(now time.Time) string {
 	switch last := len(i.children) - 1; {
 	case i.solved:
 		return "solved"
@@ -62,7 +64,7 @@ func (i item) status() string {
 		return "rejected"
 	case last >= 0 && i.children[last].Ended == nil:
 		return "in work"
-	case time.Since(i.state.EndedAt) > reviewAge:
+	case now.Sub(i.state.EndedAt) > reviewAge:
 		return "expired"
 	}
 	return "waiting"
@@ -76,10 +78,15 @@ func items(ctx context.Context, b *bus.Bus) ([]item, error) {
 	if err != nil {
 		return nil, err
 	}
+	return itemsOf(ctx, b, states)
+}
+
+// itemsOf is items for all runs of this bus, in the order in which they opened.
+func itemsOf(ctx context.Context, b *bus.Bus, states []run.State) ([]item, error) {
 	children := map[string][]run.State{}
 	solved := map[string]time.Time{}
 	var out []item
-	for _, s := range states { // in the order in which they opened
+	for _, s := range states {
 		if s.Ended != nil && s.Ended.State == run.Approved {
 			solved[s.Task.Dir] = s.OpenedAt
 		}

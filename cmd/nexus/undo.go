@@ -23,7 +23,8 @@ type undoCmd struct {
 // Help implements kong's help provider.
 func (undoCmd) Help() string {
 	return `Every file that the run wrote becomes again what it was before, or none does: when you changed one of them since,
-nothing is written. Other files are not touched. What a run replaced is kept as long as the run itself.
+nothing is written. Other files are not touched. What a run replaced is kept as long as the run itself:
+until 'nexus gc' removes it, 30 days after its end or later.
 
 Examples:
   nexus run ls
