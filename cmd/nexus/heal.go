@@ -32,7 +32,8 @@ type healCmd struct {
 	Policy   string        `predictor:"file" placeholder:"FILE" env:"NEXUS_POLICY" help:"Rules file for what may be delivered without a person, see 'nexus policy'; default: the default rules."`
 	Timeout  time.Duration `placeholder:"D" help:"Time limit of the whole run, such as 90s or 20m; default 30m."`
 	MaxCalls *int          `placeholder:"N" help:"Most model calls; 0 allows none. Default: no limit."`
-	JSON     bool          `name:"json" help:"One JSON object per event; the last one is the result."`
+	Detach   bool          `help:"Return as soon as the run is open; it goes on in the background. Its output goes to a file in the state folder."`
+	JSON     bool          `name:"json" help:"One JSON object per event; the last one is the result. With --detach one object that names run, process and output."`
 
 	Common common `embed:""`
 }
@@ -45,6 +46,7 @@ func (healCmd) Help() string {
   nexus heal . --target src/cart.py          only this file may change
   nexus heal . --source engine --dry-run     no model, write nothing
   nexus heal . --deliver patch               write a patch file instead
+  nexus heal . --detach                      in the background; 'nexus run watch ID' follows it
   NEXUS_MODEL_BASE_URL=http://127.0.0.1:11434/v1 NEXUS_MODEL=qwen2.5-coder \
     nexus heal . --source model,engine
 
@@ -56,6 +58,13 @@ Exit status: 0 APPROVED, 2 NEEDS_HUMAN_REVIEW, 1 ERROR or wrong usage.`
 // Run heals a folder. With --json the last line is a result in any case.
 func (c *healCmd) Run(e *env) error {
 	view := newView(e, c.JSON)
+	r := detached()
+	switch {
+	case r != nil:
+		return told(view, c.follow(e, view, r))
+	case c.Detach:
+		return told(view, c.detach(e, view))
+	}
 	return told(view, c.heal(e, view))
 }
 
@@ -69,39 +78,49 @@ func told(view *view, err error) error {
 }
 
 func (c *healCmd) heal(e *env, view *view) error {
-	dir, err := c.folder()
-	if err != nil {
-		return err
-	}
-	state, err := node.StatePath(c.Common.State)
-	if err == nil {
-		err = node.Apart(state, dir)
-	}
-	if err != nil {
-		return err
-	}
-	cfg, err := c.Common.config(e)
-	if err != nil {
-		return err
-	}
-	task, err := c.task(dir, cfg)
+	cfg, task, err := c.prepare(e)
 	if err != nil {
 		return err
 	}
 	return drive(e, view, cfg, c.Policy, task)
 }
 
-// drive takes a task through its run, with the rules of a file.
-func drive(e *env, view *view, cfg node.Config, rules string, task wire.Heal) error {
+// prepare is what the flags ask for.
+func (c *healCmd) prepare(e *env) (cfg node.Config, task wire.Heal, err error) {
+	dir, err := c.folder()
+	if err != nil {
+		return cfg, task, err
+	}
+	state, err := node.StatePath(c.Common.State)
+	if err == nil {
+		err = node.Apart(state, dir)
+	}
+	if err != nil {
+		return cfg, task, err
+	}
+	if cfg, err = c.Common.config(e); err != nil {
+		return cfg, task, err
+	}
+	task, err = c.task(dir, cfg)
+	return cfg, task, err
+}
+
+// ready makes a heal, with the rules of a file, or says why it is refused.
+func ready(view *view, cfg node.Config, rules string, task wire.Heal) (*node.Heal, error) {
 	set, text, err := node.Policy(rules, task.Dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	cfg.Policy = set
 	if text != "" {
 		task.Policy = text // that of a run decided about stays otherwise
 	}
-	h, err := node.NewHeal(cfg, task, view)
+	return node.NewHeal(cfg, task, view)
+}
+
+// drive takes a task through its run, with the rules of a file.
+func drive(e *env, view *view, cfg node.Config, rules string, task wire.Heal) error {
+	h, err := ready(view, cfg, rules, task)
 	if err != nil {
 		return err
 	}

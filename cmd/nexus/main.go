@@ -65,7 +65,9 @@ func main() {
 // env is what a command may use of its process.
 type env struct {
 	out, err io.Writer
-	verbose  bool
+	// args are those that the command was given.
+	args    []string
+	verbose bool
 	// width is the number of columns of the terminal that out is, else 0.
 	width int
 }
@@ -124,7 +126,7 @@ func realMain(args []string, out, errOut io.Writer) (status int) {
 		return 1
 	}
 	ctx.BindTo(context.Background(), (*context.Context)(nil))
-	err = ctx.Run(&env{out: out, err: errOut, verbose: c.Verbose, width: terminalWidth(out)})
+	err = ctx.Run(&env{out: out, err: errOut, args: args, verbose: c.Verbose, width: terminalWidth(out)})
 	var code exitError
 	switch {
 	case err == nil:

@@ -27,6 +27,10 @@ type view struct {
 	// width is the number of columns of the terminal, else 0; a live line that
 	// is longer would leave its first part behind.
 	width int
+	// opened is called once, when the run is open, and ended with its result;
+	// nil for nobody.
+	opened func(run string)
+	ended  func(run.Summary)
 	// told is true once the result was printed: with --json nothing follows it.
 	told atomic.Bool
 
@@ -79,6 +83,10 @@ func (v *view) Warn(err error) { fmt.Fprintln(v.err, "nexus:", err) }
 
 // Event shows one event of the log and, on a terminal, what is waited for.
 func (v *view) Event(ev run.Event, s run.State) {
+	if v.opened != nil {
+		v.opened(s.ID)
+		v.opened = nil
+	}
 	text, ok := describe(ev, s)
 	if v.json {
 		body, err := wire.EncodeEvent(ev)
@@ -100,6 +108,9 @@ func (v *view) Event(ev run.Event, s run.State) {
 // Result shows the end of the run, as soon as that is known; as JSON it is the
 // last line.
 func (v *view) Result(sum run.Summary) {
+	if v.ended != nil {
+		v.ended(sum)
+	}
 	if v.told.Store(true); v.json {
 		v.print(struct {
 			Type string `json:"type"`
