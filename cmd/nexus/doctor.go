@@ -74,6 +74,13 @@ func (c *doctorCmd) bus(ctx context.Context, k check, cfg node.Config) (err erro
 		k.row(false, "state", "%v", err)
 		return nil //nolint:nilerr // it is told; the other rows follow
 	}
+	if last, err := n.Bus().LastBurst(ctx); err != nil || !last.At.IsZero() {
+		if err != nil {
+			k.row(false, "failures", "%v", err)
+		} else {
+			k.row(false, "failures", "%s", burstText(last))
+		}
+	}
 	claims, err := cfg.Claims.List()
 	if err != nil {
 		k.row(false, "claims", "%v", err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -263,4 +264,24 @@ func (w *world) address() (a address) {
 	require.NoError(w.t, err)
 	require.NoError(w.t, json.Unmarshal(text, &a))
 	return a
+}
+
+// TestServiceTellsOfABurst: runs that fail one after the other in a way that
+// nothing classifies are told to whoever looks at the service.
+func TestServiceTellsOfABurst(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.script(`status 401 times=* "bad key"`)
+	cmd := w.background("up", "--listen", "off")
+	out, _ := cmd.Stdout.(*buffer)
+	require.Eventually(t, func() bool { return strings.Contains(out.String(), "nexus is up") }, time.Minute, 20*time.Millisecond)
+	for i := range 5 {
+		require.NotContains(t, w.nexus("doctor").out, "nothing classifies")
+		sum, r := w.heal(w.project(fmt.Sprint("calc", i)), "--source", "model")
+		require.Equal(t, run.Failed, sum.State, r.out)
+	}
+	require.Eventually(t, func() bool { return strings.Contains(out.String(), "5 runs failed within 10m0s") }, time.Minute, 20*time.Millisecond)
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, cmd.Wait(), out.String())
+	require.Regexp(t, `✗ failures .*5 runs failed`, w.nexus("doctor").out, "also after a restart")
 }

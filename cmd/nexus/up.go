@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"time"
 
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
@@ -71,6 +72,10 @@ func (c *upCmd) Run(ctx context.Context, e *env) (err error) {
 	}
 	fmt.Fprintf(e.out, "nexus is up\n  bus      %s\n  gateway  %s\n  state    %s\n  stop     Ctrl-C\n", listening(n), address, cfg.State)
 	g.Go(func() error {
+		n.Bus().Bursts(ctx, func(b bus.Burst) { fmt.Fprintln(e.out, "!", burstText(b)) })
+		return nil
+	})
+	g.Go(func() error {
 		select {
 		case <-ctx.Done():
 			return nil
@@ -113,6 +118,12 @@ func lead(ctx context.Context, e *env, cfg node.Config) (*node.Node, error) {
 			return nil, err
 		}
 	}
+}
+
+// burstText says what a person should look at.
+func burstText(b bus.Burst) string {
+	return fmt.Sprintf("%s: %d runs failed within %s in a way that nothing classifies, the newest %s: %s; 'nexus dead ls' lists them",
+		b.At.Local().Format(time.DateTime), b.Count, time.Duration(b.Seconds)*time.Second, clean(b.Run), clean(b.Reason))
 }
 
 // listening says where other clients reach the bus.

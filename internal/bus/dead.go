@@ -73,6 +73,7 @@ func (b *Bus) bury(ctx context.Context, l Letter) error {
 		fault.Point("bus.buried")
 		if err == nil {
 			b.log.Warn().Str("subject", msg.Subject).Str("reason", l.Reason).Msg("dead letter")
+			b.burst(ctx, l)
 			return nil
 		}
 		if !isCode(err, codeWrongLast, codeWrongLastConstant) {

@@ -67,7 +67,7 @@ func streamConfigs(replicas int, runsBytes int64) []jetstream.StreamConfig {
 	timers := base(streamTimers, maxTimers, wire.LaterSpace, wire.TimerSpace)
 	timers.Discard = jetstream.DiscardOld // schedules and DiscardNew exclude each other
 	timers.AllowMsgSchedules, timers.AllowMsgTTL = true, true
-	advisories := base(streamAdvisories, maxAdvisories, advisoryMaxDeliveries, advisoryTerminated, wire.TriedSpace)
+	advisories := base(streamAdvisories, maxAdvisories, advisoryMaxDeliveries, advisoryTerminated, wire.TriedSpace, wire.BurstSpace)
 	advisories.Discard, advisories.MaxAge = jetstream.DiscardOld, advisoryAge
 	dead := base(streamDead, maxDead, wire.DeadSpace)
 	others := base(streamImported, maxImported, wire.ImportedSpace)

@@ -38,7 +38,7 @@ func TestAsyncAPIIsTrue(t *testing.T) {
 	require.NoError(t, yaml.Unmarshal(text, &doc))
 	require.Equal(t, "3.0.0", doc.AsyncAPI)
 
-	spaces := append(wire.RunSpaces(), wire.TaskSpace, wire.OutcomeSpace, wire.DeadSpace, wire.LaterSpace, wire.TimerSpace)
+	spaces := append(wire.RunSpaces(), wire.TaskSpace, wire.OutcomeSpace, wire.DeadSpace, wire.LaterSpace, wire.TimerSpace, wire.BurstSpace)
 	described, listed := map[string]bool{}, map[string]string{}
 	for _, c := range doc.Channels {
 		described[space(c.Address)] = true

@@ -23,7 +23,11 @@ const (
 	TimerSpace   = "nexus.timer.*.*"
 	// TriedSpace holds how often an ask was begun again.
 	TriedSpace = "nexus.tried.*.*.*"
+	// BurstSpace is where people hear that runs fail one after the other.
+	BurstSpace = burst + "*"
 )
+
+const burst = "nexus.burst."
 
 // RunSpaces are the subjects of the RUNS stream: nexus.<area>.<name>.<run>.<n>.
 func RunSpaces() []string {
@@ -143,6 +147,12 @@ func ParseTask(subject string) (tenant, kind string, err error) {
 func DeadSubject(category, runID string, n uint64) string {
 	return fmt.Sprintf("nexus.dead.%s.%s.%d", category, runID, n)
 }
+
+// DeadFilter matches the dead letters of a category.
+func DeadFilter(category string) string { return "nexus.dead." + category + ".*.*" }
+
+// BurstSubject is where a burst of failures of a category is told.
+func BurstSubject(category string) string { return burst + category }
 
 // TriedSubject is where worker w writes down that it begins ask n of a run
 // again.

@@ -57,6 +57,8 @@ func TestOtherSubjects(t *testing.T) {
 	require.True(t, matches(wire.TimerSpace, wire.TimerSubject(runID, run.TimerRetry)))
 	require.True(t, matches(wire.LaterSpace, wire.LaterSubject(runID, run.TimerRetry)))
 	require.True(t, matches(wire.TriedSpace, wire.TriedSubject("test", runID, 3)))
+	require.True(t, matches(wire.BurstSpace, wire.BurstSubject("unexpected")))
+	require.True(t, matches(wire.DeadFilter("poison"), wire.DeadSubject("poison", "none", 17)))
 	require.True(t, matches(wire.DeadSpace, wire.DeadSubject("poison", "none", 17)))
 }
 
