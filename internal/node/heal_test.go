@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -331,4 +332,24 @@ func TestStopAtOnce(t *testing.T) {
 	_, err := h.Run(t.Context())
 	require.ErrorIs(t, err, ErrStopped)
 	require.Empty(t, p.claims())
+}
+
+// TestBusyOwner: nobody works beside a process that must be alone, and hears
+// what it does; afterwards the state folder is as free as before.
+func TestBusyOwner(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	alone := p.cfg
+	alone.Busy = "tidies up"
+	n, err := Open(t.Context(), alone)
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err = Open(ctx, p.cfg)
+	require.ErrorIs(t, err, errBusy)
+	require.ErrorContains(t, err, fmt.Sprintf("process %d tidies up", os.Getpid()))
+	require.NoError(t, n.Close())
+	n, err = Open(t.Context(), p.cfg)
+	require.NoError(t, err)
+	require.NoError(t, n.Close())
 }
