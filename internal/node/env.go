@@ -58,6 +58,9 @@ func FromEnv(state string, log zerolog.Logger) (Config, error) {
 	return cfg, nil
 }
 
+// homeFile names a state folder's home, and is as old as the folder.
+const homeFile = "home"
+
 // StateDir is the folder that a flag names, else $XDG_STATE_HOME/nexus, else
 // ~/.local/state/nexus. It is made, and links in its path are followed, so that
 // two spellings are one folder.
@@ -132,7 +135,7 @@ func homeName(state string) (string, error) {
 		}
 		return name, nil
 	}
-	file := filepath.Join(state, "home")
+	file := filepath.Join(state, homeFile)
 	text, err := os.ReadFile(file)
 	if err == nil && len(text) > 0 {
 		return string(text), nil

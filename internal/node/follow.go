@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,8 @@ func (h *Heal) watch(ctx context.Context, id string, show func(run.Event, run.St
 	}()
 	var last run.State
 	var opened atomic.Bool
+	stuck := time.AfterFunc(math.MaxInt64, func() { cancel(errStuck) })
+	defer stuck.Stop()
 	helpers.Go(func() { h.refusal(ctx, id, &opened, cancel) })
 	helpers.Go(func() { h.cancelOn(ctx, id) })
 	err := h.node.Bus().Follow(ctx, id, func(ev run.Event, s run.State) bool {
@@ -41,6 +44,10 @@ func (h *Heal) watch(ctx context.Context, id string, show func(run.Event, run.St
 		show(ev, s)
 		if s.N == 1 && h.course.isStopped() {
 			h.order(ctx, id) // the order that came before the run may be lost
+		}
+		stuck.Reset(math.MaxInt64)
+		if at := s.Overdue(); !at.IsZero() {
+			stuck.Reset(time.Until(at))
 		}
 		if s.Settled != nil && !s.Closed {
 			time.AfterFunc(closingWait, func() { cancel(errLate) })
@@ -52,11 +59,17 @@ func (h *Heal) watch(ctx context.Context, id string, show func(run.Event, run.St
 		return last, nil
 	case errors.Is(cause, errLate):
 		return last, nil
+	case errors.Is(cause, errStuck):
+		return last, fmt.Errorf("run %s %w: 'nexus doctor' may say why; 'nexus heal %s' continues it or puts the folder back", id, cause, h.task.Dir)
 	case cause != nil && !errors.Is(cause, context.Canceled):
 		return last, cause
 	}
 	return last, err
 }
+
+// errStuck says that a run is not ended by its own limits: nothing can be
+// recorded any more, as when its streams were removed.
+var errStuck = errors.New("should have ended long ago and has not")
 
 // errLate says that the report of a settled run is not waited for any more.
 var errLate = errors.New("the report is late")

@@ -177,6 +177,22 @@ func TestOwnStateFolderIsGone(t *testing.T) {
 	require.Empty(t, p.claims())
 }
 
+// TestStateFolderIsANewOne: the same where the command has made the folder
+// again, as it does before it looks.
+func TestStateFolderIsANewOne(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	id := p.interrupted(p.task(), run.Test)
+	require.NoError(t, os.RemoveAll(p.cfg.State))
+	dir, err := StateDir(p.cfg.State)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, homeFile), []byte("here"), 0o600))
+	h, _ := p.heal(p.task())
+	_, err = h.Run(t.Context())
+	require.ErrorContains(t, err, "the state of run "+id+", which was interrupted on this folder, is gone")
+	require.Empty(t, p.claims())
+}
+
 // TestAttachedHealTakesOver: when the process that runs the bus ends, a heal
 // that waits for its run goes on with it, and shows no event twice; a stop
 // meanwhile still cancels the run.

@@ -96,7 +96,7 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 			return lead(ctx, cfg, owner)
 		}
 		if !errors.Is(err, bus.ErrOwned) {
-			return nil, err
+			return nil, bus.FullDisk(cfg.State, err)
 		}
 		n, err := attach(ctx, cfg)
 		if err == nil {

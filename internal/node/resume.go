@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
 	"time"
 
@@ -19,9 +20,9 @@ func (h *Heal) claim(id string) (*rollback.Claim, error) {
 	lost, state := "", ""
 	var busy *rollback.BusyError
 	switch {
-	case errors.As(err, &busy) && busy.Dead && !exists(busy.State):
+	case errors.As(err, &busy) && busy.Dead && lostState(busy.Claim):
 		lost, state = busy.Run, busy.State
-	case err == nil && prev != nil && !exists(prev.State):
+	case err == nil && prev != nil && lostState(*prev):
 		lost, state = prev.Run, prev.State
 	default:
 		return prev, err
@@ -33,6 +34,16 @@ func (h *Heal) claim(id string) (*rollback.Claim, error) {
 	}
 	return nil, fmt.Errorf("the state of run %s, which was interrupted on this folder, is gone (%s): nothing can say whether the folder is as it was; "+
 		"look at it, then run 'nexus heal %s' again", lost, state, h.task.Dir)
+}
+
+// lostState reports whether the state folder of a claim is gone, or is a new one
+// in its place: the file that names its home is younger than the claim.
+func lostState(c rollback.Claim) bool {
+	if !exists(c.State) {
+		return true
+	}
+	info, err := os.Stat(filepath.Join(c.State, homeFile))
+	return err == nil && info.ModTime().After(c.Since)
 }
 
 func exists(path string) bool {

@@ -2,6 +2,7 @@ package rollback
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -40,8 +41,15 @@ func follow(path string) (string, error) {
 	if err == nil || !errors.Is(err, fs.ErrNotExist) || path == filepath.Dir(path) {
 		return target, err
 	}
-	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return path, errors.Join(errors.New("a link that leads nowhere: "+path), err)
+	switch _, err := os.Lstat(path); {
+	case err == nil: // a link that leads nowhere, or somebody has just made it
+		target, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return path, fmt.Errorf("a link that leads nowhere: %w", err)
+		}
+		return target, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return path, err
 	}
 	up, err := follow(filepath.Dir(path))
 	return filepath.Join(up, filepath.Base(path)), err

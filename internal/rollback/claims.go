@@ -16,10 +16,13 @@ import (
 	"nexuscore.dev/nexus/internal/fault"
 )
 
-// Inode names a folder whatever the spelling of its path.
+// Inode names a folder whatever the spelling of its path. Born, its birth in
+// nanoseconds where the file system knows it, tells a folder from a later one
+// that got the number of a removed one.
 type Inode struct {
-	Dev uint64 `json:"dev"`
-	Ino uint64 `json:"ino"`
+	Dev  uint64 `json:"dev"`
+	Ino  uint64 `json:"ino"`
+	Born int64  `json:"born,omitempty"`
 }
 
 // Claim says which run works on a folder, and which process drives the run.
@@ -98,6 +101,9 @@ func (c Claims) acquire(dir string, claim Claim, takeOver bool) (prev *Claim, er
 				continue
 			}
 			dead := old.dead(claim)
+			if dead && !old.sameFolder(claim) && !exists(old.Dir) {
+				continue // its folder is gone or elsewhere: nothing below or above is in its way
+			}
 			if old.Run == claim.Run && old.sameFolder(claim) {
 				if dead || old.driver() == claim.driver() {
 					all[i] = claim
@@ -211,7 +217,7 @@ func inode(dir string) (Inode, error) {
 	if err := unix.Stat(dir, &st); err != nil {
 		return Inode{}, &Error{Kind: KindUnreadable, Detail: dir, Err: err}
 	}
-	return Inode{Dev: uint64(st.Dev), Ino: st.Ino}, nil //nolint:unconvert // Dev is no uint64 everywhere
+	return Inode{Dev: uint64(st.Dev), Ino: st.Ino, Born: born(dir)}, nil //nolint:unconvert // Dev is no uint64 everywhere
 }
 
 type driver struct {

@@ -139,11 +139,11 @@ func TestClaimsOfOtherHostsAndBoots(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(c.Path, data, 0o600))
 	}
-	rewrite(func(x *Claim) { x.Boot, x.Inode, x.Ancestors = "earlier", Inode{1, 2}, nil })
+	rewrite(func(x *Claim) { x.Boot, x.Inode, x.Ancestors = "earlier", Inode{Dev: 1, Ino: 2}, nil })
 	prev, err := c.Acquire(dir, Claim{Run: "r2", State: "s"})
 	require.NoError(t, err)
 	require.Equal(t, "r1", prev.Run, "nothing survives a restart of the machine")
-	rewrite(func(x *Claim) { x.Host, x.Inode = "elsewhere", Inode{1, 2} })
+	rewrite(func(x *Claim) { x.Host, x.Inode = "elsewhere", Inode{Dev: 1, Ino: 2} })
 	_, err = c.Acquire(dir, Claim{Run: "r2", State: "s"})
 	requireBusy(t, err, "r1", false)
 }
@@ -152,19 +152,19 @@ func TestClaimsOfOtherHostsAndBoots(t *testing.T) {
 // one folder lies in the other, but the inodes do.
 func TestOtherPathToTheSameFolder(t *testing.T) {
 	t.Parallel()
-	above, top := Inode{1, 2}, Inode{1, 1}
-	x := Claim{Dir: "/a/p", Inode: Inode{1, 3}, Ancestors: []Inode{above, top}}
+	above, top := Inode{Dev: 1, Ino: 2}, Inode{Dev: 1, Ino: 1}
+	x := Claim{Dir: "/a/p", Inode: Inode{Dev: 1, Ino: 3}, Ancestors: []Inode{above, top}}
 	for name, y := range map[string]Claim{
 		"same":      {Dir: "/mnt/p", Inode: x.Inode},
 		"enclosing": {Dir: "/mnt", Inode: above},
-		"nested":    {Dir: "/mnt/p/sub", Inode: Inode{1, 9}, Ancestors: []Inode{{1, 8}, x.Inode}},
+		"nested":    {Dir: "/mnt/p/sub", Inode: Inode{Dev: 1, Ino: 9}, Ancestors: []Inode{{Dev: 1, Ino: 8}, x.Inode}},
 	} {
 		require.True(t, x.touches(y), name)
 		require.True(t, y.touches(x), name)
 		y.Boot = "earlier"
 		require.False(t, x.touches(y), "inodes of another boot say nothing")
 	}
-	require.False(t, x.touches(Claim{Dir: "/a/p2", Inode: Inode{1, 4}, Ancestors: []Inode{above, top}}), "a neighbour")
+	require.False(t, x.touches(Claim{Dir: "/a/p2", Inode: Inode{Dev: 1, Ino: 4}, Ancestors: []Inode{above, top}}), "a neighbour")
 }
 
 func TestDamagedRegistryIsNeverEmpty(t *testing.T) {
@@ -220,4 +220,40 @@ func TestLock(t *testing.T) {
 	require.Empty(t, found)
 	_, err = Lock(filepath.Join(dir, "none"))
 	requireKind(t, err, KindMissing)
+}
+
+// TestClaimOfARemovedFolder: the claim of a dead process on a folder that is
+// gone is in nobody's way, neither above it nor in a folder that got its number.
+func TestClaimOfARemovedFolder(t *testing.T) {
+	t.Parallel()
+	c := Claims{Path: filepath.Join(t.TempDir(), "claims.json")}
+	top := t.TempDir()
+	gone := filepath.Join(top, "app")
+	require.NoError(t, os.Mkdir(gone, 0o755))
+	_, err := c.Acquire(gone, Claim{Run: "old", State: "/s"})
+	require.NoError(t, err)
+	require.NoError(t, c.update(func(all []Claim) ([]Claim, error) {
+		all[0].StartTime++ // its process has ended
+		return all, nil
+	}))
+	var busy *BusyError
+	_, err = c.Acquire(top, Claim{Run: "above", State: "/s"})
+	require.ErrorAs(t, err, &busy, "it is still there")
+	moved := filepath.Join(top, "moved")
+	require.NoError(t, os.Rename(gone, moved))
+	prev, err := c.Acquire(moved, Claim{Run: "new", State: "/s"})
+	require.NoError(t, err)
+	require.NotNil(t, prev, "the folder was moved, and its run with it")
+	require.Equal(t, "old", prev.Run)
+	require.NoError(t, c.update(func(all []Claim) ([]Claim, error) {
+		all[0].StartTime++
+		return all, nil
+	}))
+	require.NoError(t, os.Remove(moved))
+	_, err = c.Acquire(top, Claim{Run: "above", State: "/s"})
+	require.NoError(t, err)
+
+	first := Claim{Dir: "/a", Inode: Inode{Dev: 1, Ino: 2, Born: 3}}
+	require.False(t, first.sameFolder(Claim{Dir: "/b", Inode: Inode{Dev: 1, Ino: 2, Born: 4}}))
+	require.True(t, first.sameFolder(Claim{Dir: "/b", Inode: Inode{Dev: 1, Ino: 2, Born: 3}}))
 }

@@ -36,3 +36,12 @@ func copyAttributes(from, to *os.File) error {
 	}
 	return nil
 }
+
+// born is when a folder was made, in nanoseconds, 0 when nobody knows.
+func born(dir string) int64 {
+	var st unix.Statx_t
+	if unix.Statx(unix.AT_FDCWD, dir, 0, unix.STATX_BTIME, &st) != nil || st.Mask&unix.STATX_BTIME == 0 {
+		return 0
+	}
+	return st.Btime.Sec*1e9 + int64(st.Btime.Nsec)
+}

@@ -73,6 +73,8 @@ func (p Project) prove(ctx context.Context, base Manifest, h history, report *Re
 	for _, q := range base.Differs(after) {
 		switch {
 		case slices.Contains(report.Conflicts, q):
+		case givenBack(base, after, q, known[q]):
+			report.Foreign = append(report.Foreign, q)
 		case known[q] != nil:
 			wrong = append(wrong, q)
 		default:
@@ -83,6 +85,15 @@ func (p Project) prove(ctx context.Context, base Manifest, h history, report *Re
 		return &Error{Kind: KindUnproven, Paths: wrong, Detail: "do not hold the base after the restore"}
 	}
 	return nil
+}
+
+// givenBack reports whether the user's own file stands at a path again that
+// the base does not have and the run wrote.
+func givenBack(base, after Manifest, p string, known []content) bool {
+	_, ours := base.Lookup(p)
+	e, there := after.Lookup(p)
+	return !ours && there && len(known) > 0 && !known[0].absent() &&
+		e.Type == TypeFile && e.SHA256 == known[0].SHA && e.Mode == known[0].Mode&0o777
 }
 
 // look scans the project whatever the user made of it.
@@ -178,11 +189,13 @@ func (s *session) planRestore(ctx context.Context, base Manifest) (restorePlan, 
 }
 
 // wanted is the state of a path in the base; false when the base holds
-// something there that Apply never edits.
+// something there that Apply never edits. A path that the base does not have
+// is what it was before the run first wrote there: absent, or a file of the
+// user's that came to stand behind a link.
 func wanted(base Manifest, p string, known []content) (content, bool) {
 	e, ok := base.Lookup(p)
 	if !ok {
-		return content{}, true
+		return known[0], true
 	}
 	want := content{SHA: e.SHA256, Mode: e.Mode}
 	for _, c := range known {

@@ -50,6 +50,53 @@ func TestRestoreKeepsWhatTheUserDid(t *testing.T) {
 	}
 }
 
+// TestRestoreBehindALink: the user moved a file, or a folder, away after the
+// snapshot and left a link; the run wrote through it. What stood behind the
+// link is put back, not removed for being none of the base's.
+func TestRestoreBehindALink(t *testing.T) {
+	t.Parallel()
+	for name, move := range map[string]func(dir string) (old, link, target string){
+		"file":   func(dir string) (string, string, string) { return dir + "/pkg/a.py", dir + "/real.py", "../real.py" },
+		"folder": func(dir string) (string, string, string) { return dir + "/pkg", dir + "/real.py", "real.py" },
+	} {
+		b := setup(t, files{"pkg/a.py": "1\n", "b.py": "1\n"})
+		from, to, target := move(b.Dir)
+		require.NoError(t, os.Rename(from, to))
+		require.NoError(t, os.Symlink(target, from))
+		before := b.hash()
+		require.NoError(t, b.apply(b.modify("pkg/a.py", "2\n"), b.modify("b.py", "2\n")), name)
+		require.Equal(t, "2\n", b.read("pkg/a.py"))
+		for range 2 {
+			r := b.restore()
+			require.Empty(t, r.Conflicts, name)
+			require.NotEmpty(t, r.Foreign, name)
+			require.Equal(t, before, r.After, name)
+			require.Equal(t, before, b.hash(), name)
+		}
+	}
+}
+
+// TestSwapSeesAChmod: a mode that the user changes between the look at a path
+// and the swap is an edit of the user's.
+func TestSwapSeesAChmod(t *testing.T) {
+	t.Parallel()
+	b := setup(t, files{"a.py": "1\n"})
+	tr, err := openTree(b.Dir)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, tr.close()) }()
+	now, err := tr.at("a.py")
+	require.NoError(t, err)
+	e := edit{Path: "a.py", From: now.content, To: content{SHA: b.put("2\n"), Mode: now.Mode}, Temp: ".nexus-test-1-0"}
+	require.NoError(t, tr.stage(e, []byte("2\n")))
+	b.chmod("a.py", 0o600)
+	requireKind(t, tr.swap(e), KindDrift)
+	require.NoError(t, tr.clear(e))
+	info, err := os.Stat(filepath.Join(b.Dir, "a.py"))
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode())
+	require.Equal(t, "1\n", b.read("a.py"))
+}
+
 func TestRestoreAndModes(t *testing.T) {
 	t.Parallel()
 	b := setup(t, files{"run.sh": "a\n", "own.sh": "a\n", "mode.sh": "a\n"})

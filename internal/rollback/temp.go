@@ -150,7 +150,7 @@ func (t *tree) inspect(dir *os.File, base string, e edit) error {
 	if err != nil {
 		return err
 	}
-	if out.other == "" && out.SHA == e.From.SHA {
+	if out.other == "" && out.content == e.From {
 		return nil
 	}
 	fault.Point("rollback.swap.back.before")

@@ -60,6 +60,11 @@ func (l *life) watch(before run.State, e run.Event, after run.State) {
 	if before.Closed {
 		l.Fatalf("event %d follows closed", e.N)
 	}
+	for _, timer := range after.Timers() {
+		if late := after.Overdue(); !late.IsZero() && timer.At.After(late) {
+			l.Fatalf("after event %d the run counts as stuck before its timer %s", e.N, timer.Name)
+		}
+	}
 	l.watchEnd(before, e)
 }
 

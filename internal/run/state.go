@@ -250,6 +250,20 @@ func (s State) Timers() []Timer {
 // deadline is when the run is ended; the time that it was parked extends it.
 func (s State) deadline() time.Time { return s.Task.deadline(s.OpenedAt).Add(s.Rested) }
 
+// Overdue is when a run that has not settled is stuck, whatever happens to its
+// timers: every limit and grace period has passed then, and half a minute more.
+// It is zero for a run that has not opened, has settled, or is parked.
+func (s State) Overdue() time.Time {
+	const slack = 30 * time.Second
+	switch {
+	case s.OpenedAt.IsZero() || s.Settled != nil || s.Parked:
+		return time.Time{}
+	case s.Ended != nil:
+		return s.EndedAt.Add(rollbackTime + slack)
+	}
+	return s.deadline().Add(writerGrace + slack)
+}
+
 // Writing reports whether a worker may be writing the project: a run in this
 // state must not be parked.
 func (s State) Writing() bool { return s.Task.InPlace || s.writer() }
