@@ -2,7 +2,10 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 	"time"
 
@@ -42,12 +45,22 @@ func (s *Server) Watch(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		for _, e := range s.ns.Healthz(&server.HealthzOptions{Details: true}).Errors {
-			// What else it finds fault with, such as a foreign file in its
-			// folder, hinders nobody.
-			if e.Type == server.HealthzErrorStream && strings.Contains(e.Error, "write error") {
-				return FullDisk(s.state, fmt.Errorf("bus: the server can store nothing any more: %s", e.Error))
-			}
+		if err := s.broken(); err != nil {
+			return err
 		}
 	}
+}
+
+// broken says why the server can store nothing any more, or nil. What else it
+// may find fault with, such as a foreign file in its folder, hinders nobody.
+func (s *Server) broken() error {
+	if _, err := os.Stat(storeDir(s.state)); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("bus: the streams were removed while the server ran: %w", err)
+	}
+	for _, e := range s.ns.Healthz(&server.HealthzOptions{Details: true}).Errors {
+		if e.Type == server.HealthzErrorStream && strings.Contains(e.Error, "write error") {
+			return FullDisk(s.state, fmt.Errorf("bus: the server can store nothing any more: %s", e.Error))
+		}
+	}
+	return nil
 }

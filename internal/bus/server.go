@@ -59,7 +59,7 @@ func StartServer(cfg ServerConfig) (*Server, error) {
 	s := &Server{state: cfg.StateDir, users: map[string]string{}, cache: newBlobs()}
 	opts := &server.Options{
 		ServerName: "nexus", Host: "127.0.0.1", Port: cfg.Port,
-		JetStream: true, StoreDir: filepath.Join(cfg.StateDir, "jetstream"),
+		JetStream: true, StoreDir: storeDir(cfg.StateDir),
 		SyncAlways: !cfg.NoSync, NoLog: true, NoSigs: true, DisableJetStreamBanner: true,
 		JetStreamMaxMemory: 64 << 20, JetStreamMaxStore: 64 << 30,
 	}
@@ -89,6 +89,8 @@ func StartServer(cfg ServerConfig) (*Server, error) {
 	s.ns = ns
 	return s, nil
 }
+
+func storeDir(state string) string { return filepath.Join(state, "jetstream") }
 
 // ready waits until the server accepts connections. What it calls fatal would
 // otherwise be waited for in vain.

@@ -3,6 +3,8 @@ package bus
 import (
 	"context"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -211,4 +213,21 @@ func TestRolesHear(t *testing.T) {
 		require.Eventually(t, func() bool { return bus.nc.LastError() != nil }, patience, time.Millisecond, role)
 		require.ErrorContains(t, bus.nc.LastError(), "permissions violation", role)
 	}
+}
+
+// TestWatchSeesThatTheStreamsAreGone: a server whose files were removed answers
+// as if nothing had happened, and stores nothing.
+func TestWatchSeesThatTheStreamsAreGone(t *testing.T) {
+	t.Parallel()
+	state := t.TempDir()
+	srv, err := StartServer(ServerConfig{StateDir: state, Log: zerolog.Nop()})
+	require.NoError(t, err)
+	defer srv.Stop()
+	require.NoError(t, os.MkdirAll(filepath.Join(state, "jetstream", "jetstream", ".backup.tmp"), 0o700))
+	require.NoError(t, srv.broken(), "a foreign folder hinders nobody")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NoError(t, srv.Watch(ended))
+	require.NoError(t, os.RemoveAll(filepath.Join(state, "jetstream")))
+	require.ErrorContains(t, srv.Watch(t.Context()), "were removed while the server ran")
 }
