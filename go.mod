@@ -3,6 +3,7 @@ module nexuscore.dev/nexus
 go 1.26.0
 
 require (
+	github.com/agnivade/levenshtein v1.2.2
 	github.com/alecthomas/kong v1.17.0
 	github.com/bluekeyes/go-gitdiff v0.9.0
 	github.com/cenkalti/backoff/v4 v4.3.0

@@ -52,6 +52,16 @@ func TestRequeue(t *testing.T) {
 	require.ErrorIs(t, client.DropLetter(ctx, l.ID), ErrNoLetter)
 }
 
+// TestATaskWithAnUnknownField: nothing is healed, and the letter says which
+// field was meant.
+func TestATaskWithAnUnknownField(t *testing.T) {
+	t.Parallel()
+	b := start(t, setup{workers: healers()})
+	require.NoError(t, b.stranger().Publish("nexus.task.local.heal", []byte(`{"dir":"/p","dry_run":true}`)))
+	l := b.letter("", func(l Letter) bool { return l.Category == "poison" })
+	require.Contains(t, l.Reason, `unknown field "dry_run": a task says "deliver": "none"`)
+}
+
 // TestRequeueOfARun: the letter of a run that broke starts the run's task
 // anew, with the task's own settings.
 func TestRequeueOfARun(t *testing.T) {

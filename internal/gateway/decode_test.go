@@ -21,7 +21,7 @@ func tasks(tb testing.TB) *wire.Tasks {
 }
 
 func event(data string) string {
-	return `{"specversion":"1.0","id":"7","source":"/ci","type":"dev.nexuscore.task.heal",` + data + `}`
+	return `{"specversion":"1.0","id":"7","source":"/ci","type":"dev.nexuscore.task.heal","traceparent":"00-1",` + data + `}`
 }
 
 func TestTasksAreRead(t *testing.T) {
@@ -77,6 +77,9 @@ func TestWhatIsNoTaskIsRefusedWithOneSentence(t *testing.T) {
 		{`{"kind":"build","dir":"/p"}`, plain, 400, "unknown kind"},
 		{`{"kind":"heal","dir":"p"}`, plain, 400, "/dir"},
 		{`{"kind":"heal","DIR":"/p"}`, plain, 400, "dir"},
+		{`{"kind":"heal","dir":"/p","dry_run":true}`, plain, 400, `unknown field "dry_run": a task says "deliver": "none"`},
+		{event(`"data":{"dir":"/p","dryrun":true}`), structured, 400, `unknown field "dryrun"`},
+		{event(`"data":{"dir":"/p","limits":{"second":1}}`), structured, 400, `did you mean "seconds"?`},
 		{`{"kind":"heal","dir":"/p","limits":{"seconds":-1}}`, plain, 400, "/limits/seconds"},
 		{`{"kind":"heal","dir":"/p","driver":{"pid":1,"start":1,"host":"h"}}`, plain, 400, "driver"},
 		{"{\"kind\":\"heal\",\"dir\":\"/\xff\"}", plain, 400, "UTF-8"},

@@ -182,7 +182,7 @@ func TestATaskIsTakenAsItIsDescribed(t *testing.T) {
 	t.Parallel()
 	for body, good := range map[string]bool{
 		`{"kind":"heal","dir":"/srv/p"}`:             true,
-		`{"kind":"heal","dir":"/srv/p","unknown":1}`: true,
+		`{"kind":"heal","dir":"/srv/p","unknown":1}`: false,
 		`{"dir":"/srv/p"}`:                           false,
 		`{"kind":"build","dir":"/srv/p"}`:            false,
 		`{"kind":"heal","dir":"p"}`:                  false,

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -172,7 +173,9 @@ func readReason(w http.ResponseWriter, r *http.Request) (string, error) {
 	var in struct {
 		Reason string `json:"reason"`
 	}
-	if err := json.Unmarshal(body, &in); err != nil {
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&in); err != nil || dec.More() {
 		return "", refuse(http.StatusBadRequest, nameMalformed, `the body must be empty or {"reason": "…"}`)
 	}
 	if len(in.Reason) > maxReason {

@@ -107,7 +107,9 @@ type Received struct {
 }
 
 // Decode reads a task in CloudEvents binary or structured mode, or as plain
-// JSON. Every error wraps ErrMalformed.
+// JSON. A field that the schema does not know is refused: it may be the option
+// of a newer client that keeps a folder from being written. The attributes of
+// an event are free. Every error wraps ErrMalformed.
 func (t *Tasks) Decode(h Header, kind string, body []byte) (Received, error) {
 	var r Received
 	if kind != KindHeal {
@@ -185,6 +187,9 @@ func check(s *jsonschema.Schema, body []byte) (any, error) {
 	if err := s.Validate(doc); err != nil {
 		var v *jsonschema.ValidationError
 		if errors.As(err, &v) {
+			if unknown := unknownFields(s, v); len(unknown) > 0 {
+				return nil, fmt.Errorf("%w: %s", ErrMalformed, strings.Join(unknown, "; "))
+			}
 			return nil, fmt.Errorf("%w: %s", ErrMalformed, oneLine(v))
 		}
 		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
@@ -192,9 +197,8 @@ func check(s *jsonschema.Schema, body []byte) (any, error) {
 	return doc, nil
 }
 
-// into decodes a document that a schema accepted. It takes exactly what the
-// schema saw: package json alone would take "DIR" for dir, and would refuse
-// 3.0 where the schema wants an integer.
+// into decodes a document that a schema accepted: package json alone would
+// refuse 3.0 where the schema wants an integer.
 func into(dst, doc any) error {
 	body, err := json.Marshal(canonical(doc))
 	if err != nil {
@@ -208,9 +212,7 @@ func canonical(doc any) any {
 	case map[string]any:
 		out := map[string]any{}
 		for k, e := range v {
-			if fieldPattern.MatchString(k) {
-				out[k] = canonical(e)
-			}
+			out[k] = canonical(e)
 		}
 		return out
 	case []any:
