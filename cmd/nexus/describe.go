@@ -157,8 +157,13 @@ func verdict(list []run.TestResult) string {
 		}
 	}
 	text := fmt.Sprintf("%s: %d passed, %d failed", v.Kind, v.Counts.Passed, v.Counts.Failed)
-	if v.Reason != "" && v.Kind != run.VerdictFailed {
-		text += " (" + clean(cut(v.Reason, mostText)) + ")"
+	switch reason := clean(cut(v.Reason, mostText)); {
+	case v.Weak && reason != "": // it counts no tests
+		text = fmt.Sprintf("%s: %s", v.Kind, reason)
+	case v.Weak:
+		text = string(v.Kind)
+	case reason != "" && v.Kind != run.VerdictFailed:
+		text += " (" + reason + ")"
 	}
 	if n := len(v.Failed); n > 0 {
 		text += ": " + clean(strings.Join(v.Failed[:min(n, 3)], ", "))

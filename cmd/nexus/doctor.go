@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"nexuscore.dev/nexus/internal/agents"
 	"nexuscore.dev/nexus/internal/archive"
 	"nexuscore.dev/nexus/internal/bus"
 	"nexuscore.dev/nexus/internal/node"
@@ -213,10 +214,10 @@ func (c check) interpreters(ctx context.Context) (known []string, err error) {
 			c.row(false, "python", "%s: %s", clean(path), clean(problem.Error()))
 			return
 		case in.Pytest == "":
-			c.row(true, "python", "%s, %s: runs unittest; it has no pytest", in.Version, clean(in.Path))
+			c.row(agents.EngineRunsUnder(in), "python", "%s, %s: runs unittest; it has no pytest%s", in.Version, clean(in.Path), tooOldToRepair(in))
 		default:
 			pytest = cmp.Or(pytest, in.Pytest)
-			c.row(true, "python", "%s, %s: runs pytest %s and unittest", in.Version, clean(in.Path), in.Pytest)
+			c.row(agents.EngineRunsUnder(in), "python", "%s, %s: runs pytest %s and unittest%s", in.Version, clean(in.Path), in.Pytest, tooOldToRepair(in))
 		}
 		python = true
 	})
@@ -229,6 +230,14 @@ func (c check) interpreters(ctx context.Context) (known []string, err error) {
 		return []string{"unittest"}, err
 	}
 	return []string{"pytest " + pytest, "unittest"}, err
+}
+
+// tooOldToRepair says what an interpreter that runs tests still cannot do.
+func tooOldToRepair(in *testrun.Interpreter) string {
+	if agents.EngineRunsUnder(in) {
+		return ""
+	}
+	return "; too old for the engine, so only a model repairs projects under it"
 }
 
 // toolchains lists the other toolchains, and the runners that come with them.
@@ -262,7 +271,11 @@ func (c check) project(ctx context.Context, dir string) error {
 		c.row(false, "tests", "%v", err)
 		return exitError(1)
 	}
-	c.row(true, "tests", "%s", plan)
+	if plan.Python != nil && !agents.EngineRunsUnder(plan.Python) {
+		c.row(false, "tests", "%s%s; name a newer one in %s", plan, tooOldToRepair(plan.Python), testrun.EnvPython)
+	} else {
+		c.row(true, "tests", "%s", plan)
+	}
 	if plan.Note != "" {
 		c.more("%s", plan.Note)
 	}

@@ -53,6 +53,7 @@ func TestRunDoctor(t *testing.T) {
 	r := w.nexus("doctor")
 	require.Zero(t, r.exit, "%s%s", r.out, r.err)
 	require.Regexp(t, `(?m)^✓ python +3\.\d+`, r.out)
+	require.NotRegexp(t, `(?m)^✓ python +3\.[67]\.`, r.out, "the engine needs 3.8")
 	require.Regexp(t, `(?m)^✓ state .* on the disk`, r.out)
 	require.Regexp(t, `(?m)^✓ go +1\.\d+`, r.out)
 	require.Regexp(t, `(?m)^. node `, r.out)

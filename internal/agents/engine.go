@@ -33,8 +33,8 @@ func (d *debugger) askEngine(ctx context.Context, job bus.Job) (*run.DebugAnswer
 	if err := loadJSON(ctx, d.store, in.Plan, &plan); err != nil {
 		return nil, err
 	}
-	if plan.Python == nil {
-		return &run.DebugAnswer{Reason: "the engine repairs Python projects under pytest or unittest only"}, nil
+	if why := engineNeeds(plan); why != "" {
+		return &run.DebugAnswer{Reason: why}, nil
 	}
 	var red, first run.Evidence
 	if err := loadJSON(ctx, d.store, &in.Evidence.Evidence, &red); err != nil {
@@ -96,6 +96,29 @@ func (d *debugger) askEngine(ctx context.Context, job bus.Job) (*run.DebugAnswer
 		return nil
 	})
 	return ans, err
+}
+
+// engineNeeds says why the engine can do nothing under a plan, or "".
+func engineNeeds(plan testrun.Plan) string {
+	switch {
+	case plan.Weak:
+		return "it needs a runner that tells of every test, not an exit status alone: name pytest or unittest with --test, or leave it out"
+	case plan.Python == nil:
+		return fmt.Sprintf("it repairs Python under pytest or unittest; for tests under %s configure a model", plan.Runner)
+	case !EngineRunsUnder(plan.Python):
+		return fmt.Sprintf("it needs Python 3.%d or later, and the tests run under %s (%s): name another interpreter in %s, or configure a model",
+			enginePython, plan.Python.Version, plan.Python.Path, testrun.EnvPython)
+	}
+	return ""
+}
+
+// enginePython is the oldest Python 3 that the engine's harness runs under.
+const enginePython = 8
+
+// EngineRunsUnder reports whether the engine can look for fixes of tests that
+// run under in: tests alone run under older versions as well.
+func EngineRunsUnder(in *testrun.Interpreter) bool {
+	return in.Version == "" || !in.Older(enginePython)
 }
 
 // destroyed says that the project's own tests took the harness or the files

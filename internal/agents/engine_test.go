@@ -52,6 +52,38 @@ func TestEngineProposes(t *testing.T) {
 	require.Equal(t, before, b.hash())
 }
 
+// TestWhatTheEngineNeeds: a plan under which it can do nothing is told by its
+// cause, before anything is tried.
+func TestWhatTheEngineNeeds(t *testing.T) {
+	t.Parallel()
+	python := func(version string) *testrun.Interpreter { return &testrun.Interpreter{Path: "/opt/python", Version: version} }
+	for _, c := range []struct {
+		plan testrun.Plan
+		says string
+	}{
+		{testrun.Plan{Runner: testrun.Command, Weak: true}, "a runner that tells of every test"},
+		{testrun.Plan{Runner: testrun.Go, Tool: &testrun.Tool{}}, "for tests under go configure a model"},
+		{testrun.Plan{Runner: testrun.Unittest, Python: python("3.7.16")}, "it needs Python 3.8 or later, and the tests run under 3.7.16 (/opt/python)"},
+		{testrun.Plan{Runner: testrun.Unittest, Python: python("3.6.0")}, "it needs Python 3.8 or later"},
+		{testrun.Plan{Runner: testrun.Unittest, Python: python("3.8.0")}, ""},
+		{testrun.Plan{Runner: testrun.Pytest, Python: python("3.13.0")}, ""},
+	} {
+		b := newBench(t, files{})
+		d, in := &debugger{store: b.store}, &run.DebugInput{Source: run.SourceEngine}
+		ref, err := storeJSON(t.Context(), b.store, c.plan)
+		require.NoError(t, err)
+		in.Plan = &ref
+		if c.says == "" {
+			require.Empty(t, engineNeeds(c.plan))
+			continue
+		}
+		ans, err := debug(t, d, in)
+		require.NoError(t, err)
+		require.Contains(t, ans.Reason, c.says)
+		require.Empty(t, ans.Proposals)
+	}
+}
+
 // TestEngineKeepsToItsPaths: neither protected files nor others than the
 // targets are edited.
 func TestEngineKeepsToItsPaths(t *testing.T) {
@@ -82,18 +114,6 @@ func TestEngineAndTestsThatDestroy(t *testing.T) {
 }
 
 // TestEngineOfOtherLanguages: a plan without an interpreter has nothing for
-// it to do.
-func TestEngineOfOtherLanguages(t *testing.T) {
-	t.Parallel()
-	b := newBench(t, calc())
-	in := b.debugging(run.SourceEngine)
-	plan := b.json(testrun.Plan{Runner: testrun.Command})
-	in.Plan = &plan
-	ans, err := debug(t, &debugger{store: b.store}, in)
-	require.NoError(t, err)
-	require.Contains(t, ans.Reason, "Python")
-}
-
 // TestEngineWithoutItsArtifacts: it looks for no fix in the dark.
 func TestEngineWithoutItsArtifacts(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@ package run
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Decide answers what must happen next. It is a function of s alone: the
@@ -115,7 +116,7 @@ func distrusted(s State, a *Attempt) []Command {
 func nextAttempt(s State, feedback string) []Command {
 	n := len(s.Attempts) + 1
 	if n > s.Task.Limits.DebugAttempts {
-		return end(s, NeedsHumanReview, fmt.Sprintf("no fix within %d attempts", s.Task.Limits.DebugAttempts))
+		return end(s, NeedsHumanReview, unclear(s)+fmt.Sprintf("no fix within %d attempts", s.Task.Limits.DebugAttempts))
 	}
 	why := ""
 	for _, src := range s.Task.Sources {
@@ -125,7 +126,16 @@ func nextAttempt(s State, feedback string) []Command {
 		}
 		why = fmt.Sprintf("%s (%s: %s)", why, src, done)
 	}
-	return end(s, NeedsHumanReview, "no source has a further fix"+why)
+	return end(s, NeedsHumanReview, unclear(s)+"no source has a further fix"+why)
+}
+
+// unclear tells what the tests of the project as it is said, where no red test
+// says it: that is the likelier cause of a run without a fix.
+func unclear(s State) string {
+	if v := s.Baseline; v != nil && v.Reason != "" && (v.Weak || v.Kind != VerdictFailed) {
+		return strings.TrimRight(v.Reason, ".") + "; "
+	}
+	return ""
 }
 
 // exhausted says why the source is done, or "".

@@ -276,7 +276,7 @@ func unfinished(e Evidence) (VerdictKind, string) {
 	case len(e.Tampered) > 0:
 		return VerdictUntrusted, "tampering: " + strings.Join(sortedUnique(e.Tampered), "; ")
 	case e.Timeout:
-		return VerdictTimeout, "the time limit ended the test run"
+		return VerdictTimeout, "the time limit ended the test run" + after(e.Seconds)
 	case e.Limit != "":
 		return VerdictLimit, "a limit ended the test run: " + e.Limit
 	default:
@@ -371,19 +371,6 @@ func decideBase(e Evidence, c comparison) (VerdictKind, string) {
 	}
 }
 
-func decideWeakBase(e Evidence) (VerdictKind, string) {
-	switch {
-	case e.Signal != "":
-		return VerdictFailed, "a signal ended the test command: " + e.Signal
-	case e.Exit == 0:
-		return VerdictPassed, ""
-	case e.Exit == 126 || e.Exit == 127:
-		return VerdictInfrastructure, fmt.Sprintf("the test command exited %d: command not found or not executable", e.Exit)
-	default:
-		return VerdictFailed, fmt.Sprintf("the test command exited %d", e.Exit)
-	}
-}
-
 func decide(base, got Evidence, c comparison) (VerdictKind, string) {
 	if kind, reason := unfinished(got); kind != "" {
 		return kind, reason
@@ -434,18 +421,12 @@ func unusable(base, got Evidence) string {
 	return ""
 }
 
-func decideWeak(base, got Evidence) (VerdictKind, string) {
-	baseRed := base.Exit != 0 || base.Signal != "" || base.Timeout || base.Limit != ""
-	switch {
-	case got.Signal != "":
-		return VerdictFailed, "a signal ended the test command: " + got.Signal
-	case got.Exit != 0:
-		return VerdictFailed, fmt.Sprintf("the test command exited %d", got.Exit)
-	case !baseRed:
-		return VerdictFailed, "the test command succeeded on the base already, so its success proves nothing"
-	default:
-		return VerdictPassed, "by exit status alone"
+// after tells a time that is known.
+func after(seconds float64) string {
+	if seconds <= 0 {
+		return ""
 	}
+	return fmt.Sprintf(" after %.1f s", seconds)
 }
 
 func plural(n int, one, many string) string {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -213,6 +214,11 @@ func TestJudgeBase(t *testing.T) {
 		"died":                {but(suite(), func(e *run.Evidence) { e.Completed = false }), run.VerdictUntrusted, "the test run left no completion record"},
 		"command is green":    {weak(0), run.VerdictPassed, ""},
 		"command is red":      {weak(2), run.VerdictFailed, "the test command exited 2"},
+		"command says why":    {but(weak(2), func(e *run.Evidence) { e.Tail = "cc -c a.c\nmake: *** No rule to make target 'check'.  Stop.\n\n" }), run.VerdictFailed, "the test command exited 2: cc -c a.c | make: *** No rule to make target 'check'.  Stop."},
+		"command says much":   {but(weak(2), func(e *run.Evidence) { e.Tail = "1\n2\n3\n4\n" + strings.Repeat("x", 238) + "\n99\n" }), run.VerdictFailed, "the test command exited 2: " + strings.Repeat("x", 238) + " | 99"},
+		"command, one line":   {but(weak(2), func(e *run.Evidence) { e.Tail = strings.Repeat("é", 400) }), run.VerdictFailed, "the test command exited 2: " + strings.Repeat("é", 240)},
+		"command is killed":   {but(weak(0), func(e *run.Evidence) { e.Signal, e.Tail = "killed", "bye\n" }), run.VerdictFailed, "a signal ended the test command: killed: bye"},
+		"command never ends":  {but(weak(0), func(e *run.Evidence) { e.Timeout, e.Seconds = true, 1.64 }), run.VerdictTimeout, "the time limit ended the test run after 1.6 s"},
 		"command is missing":  {weak(127), run.VerdictInfrastructure, "the test command exited 127: command not found or not executable"},
 		"flaky ones left out": {but(suite("a", "failed", "b", "passed"), func(e *run.Evidence) { e.Flaky = []string{"a"} }), run.VerdictUntrusted, "not always the same: a"},
 	} {

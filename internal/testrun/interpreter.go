@@ -222,8 +222,8 @@ var errTooOld = errors.New("older than Python 3.6")
 
 func (a answer) tooOld() bool { return olderThan(a.Version, 6) }
 
-// older reports whether the interpreter is older than Python 3.minor.
-func (i *Interpreter) older(minor int) bool { return olderThan(i.Version, minor) }
+// Older reports whether the interpreter is older than Python 3.minor.
+func (i *Interpreter) Older(minor int) bool { return olderThan(i.Version, minor) }
 
 func olderThan(version string, minor int) bool {
 	v := strings.Split(version, ".")

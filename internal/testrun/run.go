@@ -248,7 +248,7 @@ func restage(plan Plan, root string) []string {
 func runPython(ctx context.Context, plan Plan, root string, opts Options) (run.Evidence, []byte, error) {
 	started := time.Now()
 	e, out, err := runPythonOnce(ctx, plan, root, opts, false)
-	if err != nil || !e.Completed || len(e.Tampered) > 0 || e.Infrastructure != "" || plan.Python.older(8) {
+	if err != nil || !e.Completed || len(e.Tampered) > 0 || e.Infrastructure != "" || plan.Python.Older(8) {
 		return e, out, err
 	}
 	opts.Timeout, opts.Log = max(orTimeout(opts.Timeout)-time.Since(started), time.Second), nil
