@@ -56,7 +56,9 @@ func TestEngineProposes(t *testing.T) {
 // cause, before anything is tried.
 func TestWhatTheEngineNeeds(t *testing.T) {
 	t.Parallel()
-	python := func(version string) *testrun.Interpreter { return &testrun.Interpreter{Path: "/opt/python", Version: version} }
+	python := func(version string) *testrun.Interpreter {
+		return &testrun.Interpreter{Path: "/opt/python", Version: version}
+	}
 	for _, c := range []struct {
 		plan testrun.Plan
 		says string
@@ -113,7 +115,6 @@ func TestEngineAndTestsThatDestroy(t *testing.T) {
 	require.NotEmpty(t, ans.Reason)
 }
 
-// TestEngineOfOtherLanguages: a plan without an interpreter has nothing for
 // TestEngineWithoutItsArtifacts: it looks for no fix in the dark.
 func TestEngineWithoutItsArtifacts(t *testing.T) {
 	t.Parallel()
@@ -190,6 +191,6 @@ func TestTestFiles(t *testing.T) {
 // TestUnnamed: the engine knows tests by their names, and is told of the rest.
 func TestUnnamed(t *testing.T) {
 	t.Parallel()
-	p := protection{"test_a.py": true, "tests/x.py": true, "conftest.py": true, "tox.ini": true, "checks/b.py": true, "x_test.go": true}
-	require.Equal(t, []string{"checks/b.py"}, unnamed(p))
+	p := protection{"test_a.py": true, "tests/x.py": true, "conftest.py": true, "tox.ini": true, "checks/b.py": true, "x_test.go": true, "tests.py": true}
+	require.Equal(t, []string{"checks/b.py", "tests.py"}, unnamed(p))
 }

@@ -361,7 +361,7 @@ func decideBase(e Evidence, c comparison) (VerdictKind, string) {
 	case c.reds > 0:
 		return VerdictFailed, plural(c.reds, "test is", "tests are") + " red"
 	case len(e.Outcomes) == 0:
-		return VerdictUntrusted, "no tests were collected"
+		return VerdictUntrusted, "no tests were collected by " + e.Runner + ": name the command that runs them with --test"
 	case c.passed == 0:
 		return VerdictUntrusted, "nothing verified: no test passed"
 	case len(e.Flaky) > 0:

@@ -209,7 +209,7 @@ func TestJudgeBase(t *testing.T) {
 		"red":                 {suite("a", "failed", "b", "passed"), run.VerdictFailed, "1 test is red"},
 		"green":               {suite("a", "passed", "b", "skipped"), run.VerdictPassed, ""},
 		"skipped (A133)":      {suite("a", "skipped"), run.VerdictUntrusted, "nothing verified: no test passed"},
-		"empty (A134)":        {but(suite(), func(e *run.Evidence) { e.Exit = 5 }), run.VerdictUntrusted, "no tests were collected"},
+		"empty (A134)":        {but(suite(), func(e *run.Evidence) { e.Exit = 5 }), run.VerdictUntrusted, "no tests were collected by pytest: name the command that runs them with --test"},
 		"hangs":               {but(suite("a", "error"), func(e *run.Evidence) { e.Timeout = true }), run.VerdictTimeout, "the time limit ended the test run"},
 		"died":                {but(suite(), func(e *run.Evidence) { e.Completed = false }), run.VerdictUntrusted, "the test run left no completion record"},
 		"command is green":    {weak(0), run.VerdictPassed, ""},

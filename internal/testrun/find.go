@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -162,7 +163,11 @@ func (s search) python(ctx context.Context, want asked, has found) (Plan, error)
 			tried = append(tried, fmt.Sprintf("%s: %v", python, errTooOld))
 			continue
 		case want.runner == Unittest:
-			return s.unittest(want, a, ""), nil
+			return s.unittest(want, a), nil
+		case want.runner == "" && !has.pytest && unseen(a.Files):
+			plan := s.unittest(want, a)
+			plan.Note = "no file is named as pytest wants it (test_*.py, *_test.py), so unittest runs the tests"
+			return plan, nil
 		case a.Pytest != "":
 			return Plan{Runner: Pytest, Root: s.root, Python: s.interpreter(a), Args: want.args, Env: want.env}, nil
 		}
@@ -171,7 +176,7 @@ func (s search) python(ctx context.Context, want asked, has found) (Plan, error)
 			first = &a
 		}
 		if want.runner == "" && !has.pytest && onlyCases(a.Files) {
-			return s.unittest(want, a, ""), nil
+			return s.unittest(want, a), nil
 		}
 	}
 	return s.without(want, first, tried)
@@ -210,28 +215,48 @@ func (s search) without(want asked, first *answer, tried []string) (Plan, error)
 	if tests == 0 {
 		return Plan{}, fmt.Errorf("%w that can be run without pytest%s", ErrNoTests, list)
 	}
-	return s.unittest(want, *first, "no interpreter has pytest; the tests need nothing of it, so our own unittest runner runs them"), nil
+	plan := s.unittest(want, *first)
+	plan.Plain, plan.Note = true, "no interpreter has pytest; the tests need nothing of it, so our own unittest runner runs them"
+	return plan, nil
 }
 
-func (s search) unittest(want asked, a answer, note string) Plan {
+func (s search) unittest(want asked, a answer) Plan {
 	patterns := want.patterns
 	if len(patterns) == 0 {
 		patterns = []string{"test*.py", "*_test.py"}
 	}
 	return Plan{
 		Runner: Unittest, Root: s.root, Python: s.interpreter(a), Args: want.args, Env: want.env,
-		Names: want.names, Patterns: patterns, Plain: note != "", Note: note,
+		Names: want.names, Patterns: patterns,
 	}
+}
+
+// unseen reports whether pytest, left to its defaults, would look at none of
+// the test files while unittest finds tests in them.
+func unseen(files map[string]need) bool {
+	for name, n := range files {
+		if pytestFile(path.Base(name)) || n.Why != "" {
+			return false
+		}
+	}
+	return hasCases(files)
 }
 
 // onlyCases reports whether every test file holds TestCase classes only.
 func onlyCases(files map[string]need) bool {
-	cases := 0
 	for _, n := range files {
 		if n.Why != "" || n.Plain > 0 {
 			return false
 		}
-		cases += n.Cases
 	}
-	return cases > 0
+	return hasCases(files)
+}
+
+func hasCases(files map[string]need) bool {
+	for _, n := range files {
+		if n.Cases > 0 {
+			return true
+		}
+	}
+	return false
 }

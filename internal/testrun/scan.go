@@ -83,8 +83,15 @@ func scan(root string) (found, error) {
 
 var scriptTest = regexp.MustCompile(`(^|[._-])(test|spec)\.[cm]?[jt]sx?$`)
 
-func testFile(name string) bool {
-	for _, pattern := range []string{"test*.py", "*_test.py"} {
+// testFile reports whether a file is named as one of the runners wants it.
+func testFile(name string) bool { return matches(name, "test*.py", "*_test.py") }
+
+// pytestFile reports whether pytest looks into a file when nothing else is
+// configured.
+func pytestFile(name string) bool { return matches(name, "test_*.py", "*_test.py") }
+
+func matches(name string, patterns ...string) bool {
+	for _, pattern := range patterns {
 		if ok, err := path.Match(pattern, name); err == nil && ok {
 			return true
 		}
