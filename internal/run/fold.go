@@ -67,6 +67,7 @@ func foldEnded(s State, n int, e Ended) State {
 		status := cutOff(a, s.Failed)
 		s = s.edit(func(a *Attempt) { a.finish(status, e.Reason) })
 	}
+	s.BadInput = s.Failed != nil && s.Failed.Failure.BadInput && e.State == Failed
 	s.Ended, s.Failed, s.Pending, s.Parked = &e, nil, nil, false
 	if e.Rollback != nil {
 		s.Pending = map[int]Ask{n: {Worker: Rollback, Rollback: e.Rollback}}

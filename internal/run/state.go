@@ -65,6 +65,8 @@ type State struct {
 
 	Cancelling bool
 	Ended      *Ended
+	// BadInput is true when the run ended because the task itself is at fault.
+	BadInput   bool
 	EndedAt    time.Time
 	RolledBack *RollbackAnswer
 	// GaveUp is true once nobody took the run back in time.
@@ -193,6 +195,24 @@ func (a *Attempt) hashes() map[string]bool {
 		}
 	}
 	return out
+}
+
+// Cancelled reports whether the run ended because somebody wanted it to.
+func (s State) Cancelled() bool {
+	return s.Ended != nil && s.Ended.State != Approved && s.Stop != nil && s.Stop.By == ByOperator
+}
+
+// WantsPerson reports whether a person should look at a run that has ended
+// without approval: not where it was cancelled or the task was at fault, unless
+// its folder is not known to be as it was.
+func (s State) WantsPerson() bool {
+	switch t := s.Settled; {
+	case s.Ended == nil || s.Ended.State == Approved:
+		return false
+	case t == nil || !t.Proven || len(t.Conflicts) > 0:
+		return true
+	}
+	return !s.Cancelled() && !s.BadInput
 }
 
 // Timer is a moment that a State waits for.
