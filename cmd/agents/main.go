@@ -25,7 +25,7 @@ type cli struct {
 	NATS      string   `name:"nats" placeholder:"URL" env:"NEXUS_NATS" help:"The NATS server, credentials included. Needed."`
 	Replicas  int      `default:"1" env:"NEXUS_REPLICAS" help:"Replicas of the streams."`
 	State     string   `placeholder:"DIR" env:"NEXUS_STATE" help:"Folder for journals, patches and reports; default: $$XDG_STATE_HOME/nexus."`
-	Only      []string `placeholder:"NAME" help:"Run only these workers (comma-separated); default: all. See the list below."`
+	Only      []string `placeholder:"NAME" help:"Run only these workers (comma-separated); default: all of the list above."`
 	Policy    string   `placeholder:"FILE" env:"NEXUS_POLICY" help:"Rules file of the worker policy, see 'nexus policy'; default: the default rules."`
 	Conductor bool     `default:"true" negatable:"" help:"Run a conductor and the sweeper as well."`
 	Verbose   bool     `short:"v" help:"Log what goes on inside."`

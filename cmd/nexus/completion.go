@@ -91,12 +91,19 @@ func follow(ctx context.Context, app *kong.Kong, e *env, typed []string) ([]stri
 		args = append(args[:len(args)-1:len(args)-1], flag, value)
 	}
 	done, last := args[:len(args)-1], args[len(args)-1]
+	before := ""
+	if i := strings.LastIndex(last, ","); i >= 0 && len(done) > 0 && takesList(app.Model.Node, done[len(done)-1]) {
+		before, last = last[:i+1], last[i+1:]
+		args = append(slices.Clone(done), last)
+	}
 	ids := identities{ctx: ctx, env: e, common: place(done)}
 	cmd, err := kongplete.Command(app, kongplete.WithPredictors(map[string]complete.Predictor{
 		"folder": complete.PredictSet(askFolders),
 		"file":   complete.PredictSet(askFiles),
 		"run":    complete.PredictFunc(ids.runs),
 		"letter": complete.PredictFunc(ids.letters),
+
+		"undecided": complete.PredictFunc(ids.undecided),
 	}))
 	if err != nil {
 		return nil, err
@@ -114,9 +121,22 @@ func follow(ctx context.Context, app *kong.Kong, e *env, typed []string) ([]stri
 		}
 		return options[i : i+1], nil
 	}
-	return slices.DeleteFunc(options, func(o string) bool {
-		return o == "" || isPath(o) || !strings.HasPrefix(o, last)
-	}), nil
+	options = slices.DeleteFunc(options, func(o string) bool {
+		taken := slices.Contains(strings.Split(before, ","), o)
+		return o == "" || isPath(o) || !strings.HasPrefix(o, last) || taken
+	})
+	for i := range options {
+		options[i] = before + options[i]
+	}
+	return options, nil
+}
+
+// takesList reports whether the flag of any command takes several of the words
+// that it knows, with commas between them.
+func takesList(n *kong.Node, flag string) bool {
+	return slices.ContainsFunc(n.Flags, func(f *kong.Flag) bool {
+		return "--"+f.Name == flag && f.Enum != "" && f.IsSlice()
+	}) || slices.ContainsFunc(n.Children, func(c *kong.Node) bool { return takesList(c, flag) })
 }
 
 func isPath(word string) bool { return word == askFolders || word == askFiles }
@@ -184,6 +204,21 @@ func (i identities) runs(complete.Args) []string {
 		list, err := b.Imported(ctx)
 		for id := range known {
 			list = append(list, id)
+		}
+		return list, err
+	})
+}
+
+// undecided lists the runs that a person can decide about, also those that
+// nobody has to.
+func (i identities) undecided(complete.Args) []string {
+	return i.look(func(ctx context.Context, b *bus.Bus) ([]string, error) {
+		all, err := items(ctx, b)
+		var list []string
+		for _, it := range all {
+			if !it.solved && undecided(it.state, it.note) == nil {
+				list = append(list, it.state.ID)
+			}
 		}
 		return list, err
 	})

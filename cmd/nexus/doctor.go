@@ -279,5 +279,16 @@ func (c check) project(ctx context.Context, dir string) error {
 	if plan.Note != "" {
 		c.more("%s", plan.Note)
 	}
+	if list := os.Getenv("PYTHONPATH"); list != "" && plan.Python != nil {
+		c.more("PYTHONPATH is set here, but tests do not see it; where imports need it: --test %q", "PYTHONPATH="+clean(list)+" "+command(plan))
+	}
 	return nil
+}
+
+// command is how a person asks for the runner of a plan.
+func command(plan testrun.Plan) string {
+	if plan.Runner == testrun.Unittest {
+		return "python -m unittest"
+	}
+	return plan.Runner
 }

@@ -20,7 +20,7 @@ func TestATaskKnowsWhatEveryFlagIsCalled(t *testing.T) {
 	tasks, err := wire.NewTasks()
 	require.NoError(t, err)
 	heal := slices.IndexFunc(parser.Model.Children, func(n *kong.Node) bool { return n.Name == "heal" })
-	ofTheCommand := []string{"help", "json", "state", "nats", "replicas", "verbose", "version"}
+	ofTheCommand := []string{"detach", "help", "json", "state", "nats", "replicas", "verbose", "version"}
 	for _, f := range parser.Model.Children[heal].Flags {
 		if slices.Contains(ofTheCommand, f.Name) {
 			continue
@@ -32,5 +32,21 @@ func TestATaskKnowsWhatEveryFlagIsCalled(t *testing.T) {
 			require.NotContains(t, err.Error(), "the known ones are", f.Name)
 			require.NotContains(t, err.Error(), "did you mean", f.Name)
 		}
+	}
+}
+
+// A negative number is the value of the flag before it, but never in what a
+// command of the sandbox gets.
+func TestNegatives(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"heal . --max-calls -1":                 "heal . --max-calls=-1",
+		"heal . --timeout -1.5s --json":         "heal . --timeout=-1.5s --json",
+		"heal . -v -1":                          "heal . -v -1",
+		"heal . --max-calls=2 -1":               "heal . --max-calls=2 -1",
+		"sandbox --memory -1 -- head -n --x -1": "sandbox --memory=-1 -- head -n --x -1",
+		"sandbox head --lines -1":               "sandbox head --lines -1",
+	} {
+		require.Equal(t, want, strings.Join(arguments(strings.Fields(line)), " "))
 	}
 }

@@ -22,7 +22,7 @@ import (
 type healCmd struct {
 	Dir string `arg:"" predictor:"folder" help:"The project folder."`
 
-	Test     string        `placeholder:"CMD" help:"Test command; default: found from the project's own files."`
+	Test     testCommand   `placeholder:"CMD" help:"Test command; default: found from the project's own files."`
 	Target   []string      `sep:"none" predictor:"file" placeholder:"PATH" help:"Only this path may change (repeatable); default: every file but tests and configuration."`
 	Source   []string      `enum:"model,engine" placeholder:"NAME" help:"Where fixes come from, in this order: model, engine. Default: model when one is configured, then engine."`
 	InPlace  bool          `help:"Write candidates to the folder itself while they are tested (it is rolled back unless one is approved)."`
@@ -31,7 +31,7 @@ type healCmd struct {
 	Report   bool          `help:"Write review_report.md into the folder."`
 	Policy   string        `predictor:"file" placeholder:"FILE" env:"NEXUS_POLICY" help:"Rules file for what may be delivered without a person, see 'nexus policy'; default: the default rules."`
 	Timeout  time.Duration `placeholder:"D" help:"Time limit of the whole run, such as 90s or 20m; default 30m."`
-	MaxCalls *int          `placeholder:"N" help:"Most model calls; 0 allows none. Default: no limit."`
+	MaxCalls *count        `placeholder:"N" help:"Most model calls; 0 allows none. Default: no limit."`
 	Detach   bool          `help:"Return as soon as the run is open; it goes on in the background. Its output goes to a file in the state folder."`
 	JSON     bool          `name:"json" help:"One JSON object per event; the last one is the result. With --detach one object that names run, process and output."`
 
@@ -72,7 +72,7 @@ func (c *healCmd) Run(e *env) error {
 func told(view *view, err error) error {
 	var code exitError
 	if err != nil && view.json && !view.told.Load() && !errors.As(err, &code) {
-		view.Result(run.Summary{State: run.Failed, Exit: 1, Reason: err.Error(), Tries: []run.AttemptSummary{}, Files: []string{}})
+		view.Result(run.Summary{State: run.Failed, Exit: new(1), Reason: err.Error(), Tries: []run.AttemptSummary{}, Files: []string{}})
 	}
 	return err
 }
@@ -127,8 +127,8 @@ func drive(e *env, view *view, cfg node.Config, rules string, task wire.Heal) er
 	defer heed(h, view, e)() // before anything is printed
 	view.start(task.Dir)
 	sum, err := h.Run(context.Background())
-	if err == nil && sum.Exit != 0 {
-		err = exitError(sum.Exit)
+	if err == nil && sum.Status() != 0 {
+		err = exitError(sum.Status())
 	}
 	return err
 }
@@ -206,8 +206,8 @@ func (c *healCmd) folder() (string, error) {
 // task is what is published for the flags.
 func (c *healCmd) task(dir string, cfg node.Config) (wire.Heal, error) {
 	h := wire.Heal{
-		Dir: dir, Test: c.Test, Sources: c.Source, Deliver: c.Deliver,
-		InPlace: c.InPlace, Report: c.Report, Limits: &wire.HealLimits{ModelCalls: c.MaxCalls},
+		Dir: dir, Test: string(c.Test), Sources: c.Source, Deliver: c.Deliver,
+		InPlace: c.InPlace, Report: c.Report, Limits: &wire.HealLimits{ModelCalls: (*int)(c.MaxCalls)},
 	}
 	if c.DryRun {
 		h.Deliver = string(run.DeliverNone)

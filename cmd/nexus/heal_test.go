@@ -215,9 +215,11 @@ func TestReplayVerifyAndRunCommands(t *testing.T) {
 	dir := w.project("calc")
 	sum, _ := w.heal(dir, "--source", "engine")
 	id := sum.Run[:8]
-	r := w.nexus("replay", id, "--verify")
+	r := w.nexus("replay", id)
 	require.Zero(t, r.exit, r.err)
 	require.Contains(t, r.out, "every decision is the same (APPROVED)")
+	events := w.nexus("run", "show", id, "--events").out
+	require.Regexp(t, `(?m)^   1  run `+sum.Run+` opened\n   2  → snapshot\n   3  snapshot   .* → test\n   4  baseline   .* → debugger$`, events)
 	r = w.nexus("run", "diff", id)
 	require.Equal(t, sum.Diff, r.out)
 	r = w.nexus("run", "ls")

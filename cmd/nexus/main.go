@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -99,7 +100,10 @@ func arguments(args []string) []string {
 	case args[0] == "help":
 		return append(args[1:len(args):len(args)], "--help")
 	}
-	return args
+	if args[0] == "sandbox" && !slices.Contains(args, "--") {
+		return args // some of them are the command's
+	}
+	return negatives(args)
 }
 
 func realMain(args []string, out, errOut io.Writer) (status int) {

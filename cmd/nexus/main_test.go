@@ -183,7 +183,7 @@ func (w *world) healWith(env []string, dir string, args ...string) (run.Summary,
 	}
 	require.NoError(w.t, json.Unmarshal([]byte(lines[len(lines)-1]), &sum), "%s\n%s", r.out, r.err)
 	require.Equal(w.t, "result", sum.Type, "%s\n%s", r.out, r.err)
-	require.Equal(w.t, r.exit, sum.Exit, "%s\n%s", r.out, r.err)
+	require.Equal(w.t, r.exit, sum.Status(), "%s\n%s", r.out, r.err)
 	return sum.Summary, r
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"nexuscore.dev/nexus/internal/bus"
@@ -12,15 +11,12 @@ import (
 
 type replayCmd struct {
 	ID     string `arg:"" predictor:"run" help:"The run; its first characters are enough."`
-	Verify bool   `help:"Fold the log again and compare every decision, byte for byte."`
+	Verify bool   `default:"true" help:"Fold the log again and compare every decision, byte for byte. This is the default, and there is no other mode."`
 	Common common `embed:""`
 }
 
 // Run decides a recorded run again.
 func (c *replayCmd) Run(ctx context.Context, e *env) error {
-	if !c.Verify {
-		return errors.New("say what to replay: 'nexus replay ID --verify'")
-	}
 	return c.Common.read(ctx, e, c.ID, func(e *env, _ *node.Node, log bus.Log, s run.State) error {
 		diffs, err := run.Verify(s.ID, log.Events)
 		if err != nil {

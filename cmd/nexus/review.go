@@ -66,8 +66,12 @@ func (i item) statusAt(now time.Time) string {
 		return "in work"
 	case now.Sub(i.state.EndedAt) > reviewAge:
 		return "expired"
+	case i.state.WantsPerson():
+		return "waiting"
+	case i.state.BadInput:
+		return "bad input"
 	}
-	return "waiting"
+	return "cancelled"
 }
 
 // items lists the runs that ended without approval, oldest first. A run that a
@@ -154,7 +158,7 @@ func ancestor(all []run.State, s run.State) string {
 }
 
 type reviewLsCmd struct {
-	All    bool   `help:"Also what is decided or expired."`
+	All    bool   `help:"Also what is decided, expired or cancelled, and runs that ended for bad input."`
 	JSON   bool   `name:"json" help:"One JSON object a run."`
 	Common common `embed:""`
 }
@@ -198,10 +202,10 @@ func (c *reviewLsCmd) Run(ctx context.Context, e *env) error {
 			s := i.state
 			rows = append(rows, []string{
 				s.ID[:8], i.status(), s.EndedAt.Local().Format(time.DateTime), orDash(clean(i.note.Assignee)), clean(s.Task.Dir),
-				cut(clean(s.Ended.Reason), 60),
+				middle(clean(s.Ended.Reason), mostText),
 			})
 		}
-		return table(e, []string{"RUN", "STATUS", "SINCE", "ASSIGNEE", "FOLDER", "REASON"}, rows)
+		return table(e, []string{"RUN", "STATUS", "SINCE", "ASSIGNEE", folder, "REASON"}, rows)
 	})
 }
 
@@ -219,12 +223,10 @@ type reviewShowCmd struct {
 
 // Run shows the run as 'run show' does, and what can be decided.
 func (c *reviewShowCmd) Run(ctx context.Context, e *env) error {
-	show := runShowCmd{ID: c.ID, Common: c.Common}
-	if err := show.Run(ctx, e); err != nil {
-		return err
-	}
-	return c.Common.read(ctx, e, c.ID, func(e *env, n *node.Node, _ bus.Log, s run.State) error {
-		note, err := n.Bus().Review(ctx, s.ID)
+	return c.Common.read(ctx, e, c.ID, func(e *env, n *node.Node, log bus.Log, s run.State) error {
+		v := newView(e, false)
+		v.decides = true
+		note, err := showRun(ctx, e, v, n, log, s, false)
 		if err != nil {
 			return err
 		}
@@ -239,20 +241,25 @@ func (c *reviewShowCmd) Run(ctx context.Context, e *env) error {
 			fmt.Fprintln(e.out, fold(err.Error(), 0, e.width))
 			return nil //nolint:nilerr // it says what can be decided: nothing
 		}
-		fmt.Fprintln(e.out, "\nWhat you can do:")
-		if cand, _ := s.Winner(); cand != nil {
-			fmt.Fprintf(e.out, "  nexus review approve %s            the fix above is proved: deliver it\n", s.ID[:8])
-		}
-		for _, a := range run.Summarise(s).Tries {
-			if a.Diff != nil {
-				fmt.Fprintf(e.out, "  nexus run diff %s --attempt %d     the fix of attempt %d, ready for git apply\n", s.ID[:8], a.N, a.N)
-			}
-		}
-		fmt.Fprintf(e.out, "  nexus review patch %s FILE         deliver a difference of your own\n", s.ID[:8])
-		fmt.Fprintf(e.out, "  nexus review retry %s --hint TEXT  ask again\n", s.ID[:8])
-		fmt.Fprintf(e.out, "  nexus review reject %s             close it\n", s.ID[:8])
+		whatToDo(e, s)
 		return nil
 	})
+}
+
+// whatToDo lists the decisions about a run.
+func whatToDo(e *env, s run.State) {
+	fmt.Fprintln(e.out, "\nWhat you can do:")
+	if cand, _ := s.Winner(); cand != nil {
+		fmt.Fprintf(e.out, "  nexus review approve %s            the fix above is proved: deliver it\n", s.ID[:8])
+	}
+	for _, a := range run.Summarise(s).Tries {
+		if a.Diff != nil {
+			fmt.Fprintf(e.out, "  nexus run diff %s --attempt %d     the fix of attempt %d, ready for git apply\n", s.ID[:8], a.N, a.N)
+		}
+	}
+	fmt.Fprintf(e.out, "  nexus review patch %s FILE         deliver a difference of your own\n", s.ID[:8])
+	fmt.Fprintf(e.out, "  nexus review retry %s --hint TEXT  ask again\n", s.ID[:8])
+	fmt.Fprintf(e.out, "  nexus review reject %s             close it\n", s.ID[:8])
 }
 
 // undecided says why a run cannot be decided about, or nil.
@@ -274,7 +281,7 @@ func undecided(s run.State, note bus.Review) error {
 
 // deciding are the flags of a decision.
 type deciding struct {
-	ID     string `arg:"" predictor:"run" help:"The run; its first characters are enough."`
+	ID     string `arg:"" predictor:"undecided" help:"The run; its first characters are enough."`
 	By     string `placeholder:"NAME" env:"NEXUS_REVIEWER" help:"Who decides; default: your user name."`
 	Common common `embed:""`
 }
@@ -408,7 +415,7 @@ type reviewRetryCmd struct {
 	opening  `embed:""`
 	Hint     string   `placeholder:"TEXT" help:"What the sources should know."`
 	Source   []string `enum:"model,engine" placeholder:"NAME" help:"Where fixes come from, in this order; default: as before."`
-	MaxCalls *int     `placeholder:"N" help:"Most model calls; default: as before."`
+	MaxCalls *count   `placeholder:"N" help:"Most model calls; default: as before."`
 }
 
 // Run asks the sources again.
@@ -419,7 +426,7 @@ func (c *reviewRetryCmd) Run(e *env) error {
 			h.Sources = c.Source
 		}
 		if c.MaxCalls != nil {
-			h.Limits.ModelCalls = c.MaxCalls
+			h.Limits.ModelCalls = (*int)(c.MaxCalls)
 		}
 		return nil
 	})
@@ -447,7 +454,7 @@ func (c *reviewRejectCmd) Run(ctx context.Context, e *env) error {
 }
 
 type reviewAssignCmd struct {
-	ID     string `arg:"" predictor:"run" help:"The run; its first characters are enough."`
+	ID     string `arg:"" predictor:"undecided" help:"The run; its first characters are enough."`
 	Name   string `arg:"" help:"Who looks at it; an empty name takes the assignment back."`
 	Common common `embed:""`
 }

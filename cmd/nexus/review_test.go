@@ -40,6 +40,7 @@ func TestReviewApprove(t *testing.T) {
 	require.Regexp(t, id+` +waiting`, w.nexus("review", "ls").out)
 	shown := w.nexus("review", "show", id)
 	require.Contains(t, shown.out, "nexus review approve "+id)
+	require.Equal(t, sum.Run+"\n", w.nexus("completion", "bash", "--line", "nexus review approve ").out)
 	require.Contains(t, shown.out, "+    return a + b")
 
 	w.write(dir, "other.py", "x = 1\n")
@@ -56,7 +57,21 @@ func TestReviewApprove(t *testing.T) {
 	require.Equal(t, calls, w.model.Count(), "a person's decision asks no model")
 	require.Equal(t, "nothing waits for a person\n", w.nexus("review", "ls").out)
 	require.Contains(t, w.nexus("review", "ls", "--all").out, "solved")
+	require.Empty(t, w.nexus("completion", "bash", "--line", "nexus review approve ").out, "nothing is left to decide")
 	w.clean(dir)
+}
+
+// What ended because the task was at fault waits for nobody.
+func TestReviewOfBadInput(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	dir := filepath.Join(w.dir, "bare")
+	w.write(dir, "main.py", "print('hi')\n")
+	sum, _ := w.heal(dir)
+	require.Equal(t, run.Failed, sum.State)
+	require.Equal(t, "nothing waits for a person\n", w.nexus("review", "ls").out)
+	require.Regexp(t, sum.Run[:8]+` +bad input `, w.nexus("review", "ls", "--all").out)
+	require.Contains(t, w.nexus("run", "ls").out, sum.Run[:8])
 }
 
 // A person's own difference is believed as little as a model's.

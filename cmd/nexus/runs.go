@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -104,7 +105,7 @@ func (c *runLsCmd) Run(ctx context.Context, e *env) (err error) {
 			s.ID[:8], string(sum.State), sum.Step, strconv.Itoa(len(sum.Tries)), s.OpenedAt.Local().Format(time.DateTime), clean(sum.Dir),
 		})
 	}
-	return table(e, []string{"RUN", "STATE", "STEP", "ATTEMPTS", "OPENED", "FOLDER"}, rows)
+	return table(e, []string{"RUN", "STATE", "STEP", "ATTEMPTS", "OPENED", folder}, rows)
 }
 
 type runShowCmd struct {
@@ -117,58 +118,86 @@ type runShowCmd struct {
 // Run shows a run.
 func (c *runShowCmd) Run(ctx context.Context, e *env) error {
 	return c.Common.read(ctx, e, c.ID, func(e *env, n *node.Node, log bus.Log, s run.State) error {
-		sum := n.Summary(s)
-		if cand, _ := s.Winner(); cand != nil {
-			data, err := n.Bus().Artifacts().Get(ctx, cand.Diff.SHA256)
+		if c.JSON {
+			sum, err := proved(ctx, n, s)
 			if err != nil {
 				return err
 			}
-			sum.Diff = string(data)
-		}
-		if c.JSON {
 			return json.NewEncoder(e.out).Encode(sum)
 		}
-		v := newView(e, false)
-		v.live = false
-		s2 := run.State{ID: s.ID}
-		for _, ev := range log.Events {
-			var err error
-			if s2, err = run.Fold(s2, ev); err != nil {
-				return err
-			}
-			text, ok := describe(ev, s2)
-			switch {
-			case c.Events:
-				fmt.Fprintln(e.out, strings.TrimRight(fmt.Sprintf("%4d  %-11s %s", ev.N, ev.Command.Name(), fold(text, 18, e.width)), " "))
-			case text != "":
-				v.line(mark(ok), text)
-			}
-		}
-		for _, a := range sum.Tries {
-			fmt.Fprintf(e.out, "\nattempt %d  %s  %s", a.N, a.Source, a.Status)
-			if a.Gate != "" {
-				fmt.Fprintf(e.out, "  gate %s", a.Gate)
-			}
-			if a.Reason != "" {
-				fmt.Fprintf(e.out, "\n  %s", fold(clean(a.Reason), 2, e.width))
-			}
-			for _, id := range a.FailedTests {
-				fmt.Fprintf(e.out, "\n  red: %s", fold(clean(id), 7, e.width))
-			}
-		}
-		if len(sum.Tries) > 0 {
-			fmt.Fprintln(e.out)
-		}
-		v.Result(sum)
-		note, err := n.Bus().Review(ctx, s.ID)
+		_, err := showRun(ctx, e, newView(e, false), n, log, s, c.Events)
+		return err
+	})
+}
+
+// proved is the summary of a run with the difference that its tests proved.
+func proved(ctx context.Context, n *node.Node, s run.State) (run.Summary, error) {
+	sum := n.Summary(s)
+	if cand, _ := s.Winner(); cand != nil {
+		data, err := n.Bus().Artifacts().Get(ctx, cand.Diff.SHA256)
 		if err != nil {
+			return sum, err
+		}
+		sum.Diff = string(data)
+	}
+	return sum, nil
+}
+
+// showRun prints a run with its attempts, and its events where they are wanted.
+// It returns what people noted about it.
+func showRun(ctx context.Context, e *env, v *view, n *node.Node, log bus.Log, s run.State, events bool) (bus.Review, error) {
+	sum, err := proved(ctx, n, s)
+	if err != nil {
+		return bus.Review{}, err
+	}
+	v.live = false
+	if err := showEvents(e, v, log, s.ID, events); err != nil {
+		return bus.Review{}, err
+	}
+	for _, a := range sum.Tries {
+		fmt.Fprintf(e.out, "\nattempt %d  %s  %s", a.N, a.Source, a.Status)
+		if a.Gate != "" {
+			fmt.Fprintf(e.out, "  gate %s", a.Gate)
+		}
+		if a.Reason != "" {
+			fmt.Fprintf(e.out, "\n  %s", fold(clean(a.Reason), 2, e.width))
+		}
+		for _, id := range a.FailedTests {
+			fmt.Fprintf(e.out, "\n  red: %s", fold(clean(id), 7, e.width))
+		}
+	}
+	if len(sum.Tries) > 0 {
+		fmt.Fprintln(e.out)
+	}
+	v.Result(sum)
+	note, err := n.Bus().Review(ctx, s.ID)
+	if err == nil && note.Undone {
+		fmt.Fprintf(e.out, "  undone    by %s, %s\n", clean(note.By), note.At.Local().Format(time.DateTime))
+	}
+	return note, err
+}
+
+// showEvents prints what every event brought; with all of them each also says
+// what followed from it.
+func showEvents(e *env, v *view, log bus.Log, id string, all bool) error {
+	s := run.State{ID: id}
+	for _, ev := range log.Events {
+		var err error
+		if s, err = run.Fold(s, ev); err != nil {
 			return err
 		}
-		if note.Undone {
-			fmt.Fprintf(e.out, "  undone    by %s, %s\n", clean(note.By), note.At.Local().Format(time.DateTime))
+		text, ok := describe(ev, s)
+		switch {
+		case all:
+			if _, first := ev.Command.(run.Opened); !first {
+				text = strings.TrimSpace(text + "  → " + ev.Command.Name())
+			}
+			fmt.Fprintf(e.out, "%4d  %s\n", ev.N, fold(text, 6, e.width))
+		case text != "":
+			v.line(mark(ok), text)
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 type runWatchCmd struct {
@@ -195,8 +224,8 @@ func (c *runWatchCmd) Run(ctx context.Context, e *env) error {
 		}
 		sum := run.Summarise(last)
 		v.Result(sum)
-		if sum.Exit != 0 {
-			return exitError(sum.Exit)
+		if sum.Status() != 0 {
+			return exitError(sum.Status())
 		}
 		return nil
 	})
@@ -262,14 +291,9 @@ type runDiffCmd struct {
 // Run prints a candidate's diff as it is, ready for git apply.
 func (c *runDiffCmd) Run(ctx context.Context, e *env) error {
 	return c.Common.read(ctx, e, c.ID, func(e *env, n *node.Node, _ bus.Log, s run.State) error {
-		var found *run.Ref
-		for _, a := range run.Summarise(s).Tries {
-			if a.Diff != nil && (c.Attempt == 0 || c.Attempt == a.N) {
-				found = a.Diff
-			}
-		}
-		if found == nil {
-			return fmt.Errorf("run %s has no such candidate", strings.ToLower(s.ID[:8]))
+		found, err := c.candidate(s)
+		if err != nil {
+			return err
 		}
 		data, err := n.Bus().Artifacts().Get(ctx, found.SHA256)
 		if err != nil {
@@ -278,4 +302,32 @@ func (c *runDiffCmd) Run(ctx context.Context, e *env) error {
 		_, err = e.out.Write(data)
 		return err
 	})
+}
+
+// candidate finds the difference that is meant, or says why there is none.
+func (c *runDiffCmd) candidate(s run.State) (*run.Ref, error) {
+	sum := run.Summarise(s)
+	var found *run.Ref
+	var whole []string
+	why := cmp.Or(sum.Reason, "it is at the step "+sum.Step)
+	for _, a := range sum.Tries {
+		if a.Diff != nil {
+			whole = append(whole, strconv.Itoa(a.N))
+		}
+		if c.Attempt == 0 || c.Attempt == a.N {
+			found = cmp.Or(a.Diff, found)
+		}
+		if c.Attempt == a.N && a.Diff == nil {
+			why = cmp.Or(a.Reason, string(a.Status), why)
+		}
+	}
+	switch {
+	case found != nil:
+		return found, nil
+	case len(whole) == 0:
+		return nil, fmt.Errorf("run %s has no candidate that the gates let through: %s", s.ID[:8], clean(why))
+	case c.Attempt > len(sum.Tries) || c.Attempt < 0:
+		return nil, fmt.Errorf("run %s has no attempt %d; those with a candidate: %s", s.ID[:8], c.Attempt, strings.Join(whole, ", "))
+	}
+	return nil, fmt.Errorf("attempt %d of run %s has no candidate (%s); those with one: %s", c.Attempt, s.ID[:8], clean(why), strings.Join(whole, ", "))
 }

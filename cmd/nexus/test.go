@@ -20,7 +20,7 @@ type testCmd struct {
 	Base      string `required:"" predictor:"folder" placeholder:"DIR" help:"The project as it was: its tests, runner and configuration are used."`
 	Candidate string `required:"" predictor:"folder" placeholder:"DIR" help:"The project as it is to be judged."`
 
-	Test        string        `placeholder:"CMD" help:"Test command; default: found from the base's own files."`
+	Test        testCommand   `placeholder:"CMD" help:"Test command; default: found from the base's own files."`
 	Level       string        `enum:",full,user,thin" default:"" placeholder:"LEVEL" help:"Demand a sandbox level: full, user or thin. Default: the best there is."`
 	Net         string        `enum:"none,loopback,full" default:"none" help:"What the tests may reach: none, loopback or full."`
 	Timeout     time.Duration `placeholder:"D" default:"10m" help:"Time limit of one execution of the suite."`
@@ -78,7 +78,7 @@ func (c *testCmd) Run(ctx context.Context, e *env) error {
 		}
 	}
 	t := agents.Trial{
-		Base: c.Base, Candidate: c.Candidate, Test: c.Test, Timeout: c.Timeout, TestTimeout: c.TestTimeout,
+		Base: c.Base, Candidate: c.Candidate, Test: string(c.Test), Timeout: c.Timeout, TestTimeout: c.TestTimeout,
 		Level: sandbox.Level(c.Level), Network: sandbox.Network(c.Net),
 	}
 	got, err := t.Run(ctx)

@@ -29,8 +29,8 @@ type upCmd struct {
 func (upCmd) Help() string {
 	return `Example:
   nexus up --port 4222 --listen 127.0.0.1:8080 --root ~/projects
-Then any NATS client may publish a task on nexus.task.local.heal; the address with its password is printed and lies in
-the state folder (owner.json), which only you can read.`
+Then any NATS client may publish a task on nexus.task.local.heal. The address is printed; with its password it lies in
+owner.json in the state folder, which only you can read.`
 }
 
 // Run serves until a signal comes.

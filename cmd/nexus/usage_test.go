@@ -62,9 +62,13 @@ func TestRunDoctor(t *testing.T) {
 		require.Regexp(t, `(?m)^ +\*? +`+level+` `, r.out)
 	}
 	require.Equal(t, 1, strings.Count(r.out, " * "), "the level of this machine is marked")
-	r = w.nexus("doctor", w.project("calc"))
+	dir := w.project("calc")
+	r = w.nexus("doctor", dir)
 	require.Zero(t, r.exit, "%s%s", r.out, r.err)
 	require.Regexp(t, `(?m)^✓ tests .* under Python`, r.out)
+	require.NotContains(t, r.out, "PYTHONPATH")
+	r = w.with([]string{"PYTHONPATH=lib"}, "doctor", dir)
+	require.Contains(t, r.out, `--test "PYTHONPATH=lib `)
 	r = w.nexus("doctor", filepath.Join(w.dir, "nowhere"))
 	require.Equal(t, 1, r.exit)
 	require.Contains(t, r.err, "no such file")
@@ -83,6 +87,7 @@ func TestRunListAndCancel(t *testing.T) {
 	var listed run.Summary
 	require.NoError(t, json.Unmarshal([]byte(w.nexus("run", "ls", "--json").out), &listed))
 	require.Equal(t, run.Running, listed.State)
+	require.Nil(t, listed.Exit, "it has none yet")
 	require.Equal(t, "debugger", listed.Step)
 	shown := w.nexus("run", "show", listed.Run[:4]).out
 	require.Contains(t, shown, "\nRUNNING  debugger\n")
@@ -104,6 +109,15 @@ func TestRunListAndCancel(t *testing.T) {
 	r = w.nexus("run", "cancel", id)
 	require.Zero(t, r.exit, "%s%s", r.out, r.err)
 	require.Contains(t, r.out, "has ended already: NEEDS_HUMAN_REVIEW; there is nothing to cancel")
+	require.Equal(t, "nothing waits for a person\n", w.nexus("review", "ls").out)
+	require.Regexp(t, id+` +cancelled `, w.nexus("review", "ls", "--all").out)
+	shown = w.nexus("review", "show", id).out
+	require.Contains(t, shown, "nexus review retry "+id)
+	require.NotContains(t, shown, "  next ")
+	require.Contains(t, w.nexus("run", "show", id).out, "  next      'nexus review show "+id+"'")
+	diff := w.nexus("run", "diff", id)
+	require.Equal(t, 1, diff.exit)
+	require.Contains(t, diff.err, "has no candidate that the gates let through: cancelled by the user")
 	w.clean(dir)
 }
 

@@ -24,6 +24,8 @@ type view struct {
 	err  io.Writer
 	json bool
 	live bool
+	// decides is true where the decisions about the run follow its result.
+	decides bool
 	// width is the number of columns of the terminal, else 0; a live line that
 	// is longer would leave its first part behind.
 	width int
@@ -162,7 +164,9 @@ func (v *view) Result(sum run.Summary) {
 	row("time", fmt.Sprintf("%.1f s", sum.Seconds))
 	switch sum.State {
 	case run.NeedsHumanReview:
-		row("next", "read the report; 'nexus run show "+sum.Run[:8]+"' lists every attempt")
+		if !v.decides {
+			row("next", "'nexus review show "+sum.Run[:8]+"' lists every attempt and what you can decide")
+		}
 	case run.Running:
 		row("next", "'nexus run watch "+sum.Run[:8]+"' follows it")
 	case run.Waiting:

@@ -43,7 +43,7 @@ func TestHealThatFindsNothing(t *testing.T) {
 	sum, err := h.Run(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, run.NeedsHumanReview, sum.State, sum.Reason)
-	require.Equal(t, 2, d.result.Exit)
+	require.Equal(t, 2, d.result.Status())
 	require.True(t, sum.Proven)
 	require.Equal(t, before, p.tree())
 	require.Empty(t, p.claims())

@@ -4,8 +4,9 @@ package run
 type Summary struct {
 	Run string `json:"run"`
 	// State is the terminal state; RUNNING or WAITING while there is none.
-	State  Terminal         `json:"state"`
-	Exit   int              `json:"exit"`
+	State Terminal `json:"state"`
+	// Exit is what the command line exits with; nil while there is no end.
+	Exit   *int             `json:"exit,omitempty"`
 	Reason string           `json:"reason"`
 	Dir    string           `json:"dir"`
 	Step   string           `json:"step"`
@@ -56,10 +57,18 @@ const (
 	Waiting Terminal = "WAITING"
 )
 
+// Status is Exit, 1 while the run has not ended.
+func (s Summary) Status() int {
+	if s.Exit == nil {
+		return 1
+	}
+	return *s.Exit
+}
+
 // Summarise tells what a state amounts to.
 func Summarise(s State) Summary {
 	out := Summary{
-		Run: s.ID, State: Running, Exit: 1, Dir: s.Task.Dir, Step: s.Step(),
+		Run: s.ID, State: Running, Dir: s.Task.Dir, Step: s.Step(),
 		Tries: []AttemptSummary{}, Files: []string{}, Calls: s.Calls, Tokens: s.PromptTokens + s.AnswerTokens,
 		Seconds: s.At.Sub(s.OpenedAt).Seconds(),
 	}
@@ -67,7 +76,7 @@ func Summarise(s State) Summary {
 		out.State = Waiting
 	}
 	if s.Ended != nil {
-		out.State, out.Exit, out.Reason = s.Ended.State, s.Ended.State.Exit(), s.Ended.Reason
+		out.State, out.Exit, out.Reason = s.Ended.State, new(s.Ended.State.Exit()), s.Ended.Reason
 	}
 	if s.Origin != nil {
 		out.BaseTree = s.Origin.Hash
@@ -91,7 +100,7 @@ func Summarise(s State) Summary {
 		out.Report = s.Report.Path
 	}
 	if t := s.Settled; t != nil {
-		out.State, out.Exit = t.State, t.State.Exit()
+		out.State, out.Exit = t.State, new(t.State.Exit())
 		out.FinalTree, out.Proven = t.After, t.Proven
 		out.Conflicts, out.Foreign, out.Kept = t.Conflicts, t.Foreign, t.Counts
 		if t.Reason != "" {

@@ -97,6 +97,8 @@ func TestARefusalNamesTheField(t *testing.T) {
 		`{"dir":7}`:                                               "/dir",
 		`{"dir":"/a","home":"a.b"}`:                               "/home",
 		`{"dir":"/a","test":["a"]}`:                               "/test",
+		`{"dir":"/a","test":""}`:                                  "/test",
+		`{"dir":"/a","test":" "}`:                                 "/test",
 		`{"dir":"/a","targets":"a"}`:                              "/targets",
 		`{"dir":"/a","targets":[""]}`:                             "/targets/0",
 		`{"dir":"/a","sources":[]}`:                               "/sources",
