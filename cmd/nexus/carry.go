@@ -87,7 +87,7 @@ func (runImportCmd) Help() string {
 	return `An imported run can be shown, compared and replayed like one's own. Nobody works on it, and no folder is touched.
 
 Example:
-  nexus run import run.tar && nexus replay 2qcab5 --verify`
+  nexus run import run.tar && nexus replay 2qcab5`
 }
 
 // Run reads an archive.
