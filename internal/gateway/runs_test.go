@@ -121,6 +121,7 @@ func TestARunIsCancelled(t *testing.T) {
 	require.Equal(t, "no longer needed", v.Reason)
 	require.Contains(t, b.call(t, "POST", acc.Links.Cancel, "").problem(t, http.StatusConflict), "NEEDS_HUMAN_REVIEW")
 	b.call(t, "POST", acc.Links.Cancel, "x").problem(t, http.StatusBadRequest)
+	b.call(t, "POST", acc.Links.Cancel, `{"reson":"enough"}`).problem(t, http.StatusBadRequest)
 	b.call(t, "POST", acc.Links.Cancel, `{"reason":"`+strings.Repeat("x", 501)+`"}`).problem(t, http.StatusBadRequest)
 	b.call(t, "POST", acc.Links.Cancel, `{}`, "Content-Type", "text/plain").problem(t, http.StatusUnsupportedMediaType)
 	b.call(t, "POST", acc.Links.Cancel, strings.Repeat(" ", maxBody+1)).problem(t, http.StatusRequestEntityTooLarge)
