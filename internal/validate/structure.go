@@ -39,6 +39,9 @@ func (c *check) structureOf(f *file) *refusal {
 	}
 	if f.python != nil {
 		c.tripwires = append(c.tripwires, newUses(f.Path, f.python.Watched)...)
+		if f.python.Error != nil {
+			c.tripwires = append(c.tripwires, f.Path+": does not parse, so that nobody can see what it newly uses")
+		}
 	} else {
 		c.tripwires = append(c.tripwires, watchedText(f.Path, f.Old, f.New)...)
 	}

@@ -27,10 +27,8 @@ var protectedNames = map[string]why{
 	"conftest.py": whyRunner, "pytest.ini": whyRunner, ".pytest.ini": whyRunner, "tox.ini": whyRunner,
 	"sitecustomize.py": whyRunner, "usercustomize.py": whyRunner, "pytest.py": whyRunner, "unittest.py": whyRunner,
 	"noxfile.py": whyRunner, ".coveragerc": whyRunner, "pytest.toml": whyRunner, ".pytest.toml": whyRunner,
-	"jest.config.js": whyRunner, "jest.config.ts": whyRunner, "jest.config.json": whyRunner, "jest.config.mjs": whyRunner,
-	"jest.config.cjs": whyRunner, "vitest.config.ts": whyRunner, "vitest.config.js": whyRunner, "vitest.config.mjs": whyRunner,
-	"vitest.workspace.ts": whyRunner, "karma.conf.js": whyRunner, ".mocharc.js": whyRunner, ".mocharc.json": whyRunner,
-	".mocharc.yml": whyRunner, ".mocharc.yaml": whyRunner, ".mocharc.cjs": whyRunner, "phpunit.xml": whyRunner,
+	"bunfig.toml": whyRunner, ".npmrc": whyRunner, ".yarnrc": whyRunner, ".yarnrc.yml": whyRunner,
+	"phpunit.xml": whyRunner, "phpunit.xml.dist": whyRunner, ".rspec": whyRunner,
 	".gitlab-ci.yml": whyCI, ".travis.yml": whyCI, "jenkinsfile": whyCI, "azure-pipelines.yml": whyCI,
 	"bitbucket-pipelines.yml": whyCI, ".drone.yml": whyCI, "appveyor.yml": whyCI, ".pre-commit-config.yaml": whyCI,
 	"go.sum": whyLock, "package-lock.json": whyLock, "npm-shrinkwrap.json": whyLock, "yarn.lock": whyLock,
@@ -40,9 +38,16 @@ var protectedNames = map[string]why{
 }
 
 var (
-	testName = regexp.MustCompile(`^(?:test_.*\.py|.*_test\.(?:py|go|rb|rs|cc|cpp)|tests?\.py|.*\.(?:test|spec)\.[cm]?[jt]sx?|.*_spec\.rb|.*tests?\.(?:java|kt|cs))$`)
-	testDirs = []string{"tests", "test", "__tests__", "spec", "testdata"}
-	ciDirs   = []string{".github/workflows/", ".github/actions/", ".circleci/", ".buildkite/", ".gitlab/", ".husky/"}
+	// runnerName matches, in lower case, what JavaScript runners read before
+	// the tests, under every extension and suffix that they accept.
+	runnerName = regexp.MustCompile(`^(?:(?:jest|vitest|vite|ava|karma|playwright|cypress)[.-](?:config|conf|setup|workspace|projects|global-?setup|preset)` +
+		`(?:\.[\w-]+)*\.(?:[cm]?[jt]sx?|json5?)|setup-?tests?\.[cm]?[jt]sx?|\.mocharc(?:\.\w+)?|\.nycrc(?:\.\w+)?|\.c8rc(?:\.\w+)?)$`)
+	testName = regexp.MustCompile(`^(?:test_.*\.py|.*_test\.(?:py|go|rb|rs|cc|cpp|java|kt|cs)|tests?\.py|.*\.(?:test|spec)\.[cm]?[jt]sx?|.*_spec\.rb)$`)
+	// camelTest matches the names of classes, where only the capital tells a
+	// test from a contest.
+	camelTest = regexp.MustCompile(`^(?:Test(?:[A-Z0-9_].*)?|.*Test(?:s|Cases?)?|tests?)\.(?:java|kt|cs)$`)
+	testDirs  = []string{"tests", "test", "__tests__", "spec", "testdata"}
+	ciDirs    = []string{".github/workflows/", ".github/actions/", ".circleci/", ".buildkite/", ".gitlab/", ".husky/"}
 )
 
 // protected says whether a path is none of a candidate's business unless it is
@@ -52,7 +57,7 @@ func (c *check) protected(p string) (why, bool) {
 		return whyTest, true
 	}
 	low := strings.ToLower(p)
-	if w, ok := protectedNames[path.Base(low)]; ok {
+	if w, ok := protectedName(path.Base(low)); ok {
 		return w, true
 	}
 	for _, d := range ciDirs {
@@ -63,7 +68,51 @@ func (c *check) protected(p string) (why, bool) {
 	if w, ok := runnerPath(low); ok {
 		return w, true
 	}
-	return whyTest, isTestPath(low)
+	if c.shadowsRunner(p) {
+		return whyRunner, true
+	}
+	return whyTest, isTestPath(p)
+}
+
+// protectedName looks a base name in lower case up.
+func protectedName(base string) (why, bool) {
+	if w, ok := protectedNames[base]; ok {
+		return w, true
+	}
+	return whyRunner, runnerName.MatchString(base)
+}
+
+// runnerModule matches the modules that a Python runner imports from what is
+// installed: itself, what it needs, and the plugins that it loads unasked.
+var runnerModule = regexp.MustCompile(`^(?:pytest_\w+|coverage|xdist|iniconfig|execnet|exceptiongroup|tomli|hypothesis|_hypothesis_\w+|nose2?|anyio|faker|syrupy|` +
+	`respx|requests_mock|pyfakefs|typeguard|allure_pytest|pytestqt|ddtrace)$`)
+
+// shadowsRunner says whether a new file takes the place of an installed module
+// of the runner: it has such a name where modules are found by one name alone,
+// which is outside of every package. A file that is there is the project's own.
+func (c *check) shadowsRunner(p string) bool {
+	parts := strings.Split(strings.ToLower(p), "/")
+	for i, part := range parts {
+		if i == len(parts)-1 {
+			if !isPython(p) {
+				break
+			}
+			part = strings.TrimSuffix(part, path.Ext(part))
+		}
+		if !runnerModule.MatchString(part) {
+			continue
+		}
+		if _, exists := c.in.Base.Read(p); exists {
+			return false
+		}
+		if i == 0 {
+			return true
+		}
+		parent := strings.Join(strings.Split(p, "/")[:i], "/")
+		_, inPackage := c.in.Base.Read(parent + "/__init__.py")
+		return !inPackage
+	}
+	return false
 }
 
 // runnerPath covers what an interpreter loads by itself or before the tests.
@@ -82,8 +131,10 @@ func runnerPath(low string) (why, bool) {
 	return why{}, false
 }
 
-func isTestPath(low string) bool {
-	if testName.MatchString(path.Base(low)) {
+// isTestPath tells tests by their names; it takes the path as it is written.
+func isTestPath(p string) bool {
+	low := strings.ToLower(p)
+	if testName.MatchString(path.Base(low)) || camelTest.MatchString(path.Base(p)) {
 		return true
 	}
 	for part := range strings.SplitSeq(path.Dir(low), "/") {
@@ -148,11 +199,7 @@ func runnerSection(f *file) (string, bool) {
 			}
 		}
 	case "setup.cfg":
-		for _, name := range []string{"tool:pytest", "pytest", "options.entry_points", "coverage:run"} {
-			if iniSection(f.olds, name) != iniSection(f.lines, name) {
-				return name, true
-			}
-		}
+		return iniRunner(f.Old, f.New)
 	case "package.json":
 		for _, key := range []string{"scripts", "jest", "mocha", "vitest", "ava"} {
 			if !reflect.DeepEqual(jsonAt(f.Old, key), jsonAt(f.New, key)) {
@@ -185,20 +232,4 @@ func jsonAt(src []byte, key string) any {
 		return nil
 	}
 	return m[key]
-}
-
-// iniSection is the text of one section without blank lines and comments.
-func iniSection(lines [][]byte, name string) string {
-	var b strings.Builder
-	inside := false
-	for _, l := range lines {
-		s := strings.TrimRight(string(l), " \t")
-		switch {
-		case strings.HasPrefix(s, "["):
-			inside = s == "["+name+"]"
-		case inside && strings.TrimSpace(s) != "" && s[0] != '#' && s[0] != ';':
-			b.WriteString(s + "\n")
-		}
-	}
-	return b.String()
 }

@@ -19,7 +19,7 @@ func project() tree {
 		"pyproject.toml": "[project]\nname = \"x\"\n\n[tool.pytest.ini_options]\naddopts = \"-q\"\n",
 		"setup.cfg":      "[metadata]\nname = x\n\n[tool:pytest]\naddopts = -q\n",
 		"package.json":   "{\"version\": \"1\", \"scripts\": {\"test\": \"jest\"}}\n",
-		"README.md":      "# x\n",
+		"README.md":      "# x\n", "pkg/__init__.py": "", "pytest_own.py": "X = 1\n",
 	}
 }
 
@@ -52,6 +52,10 @@ func TestTampering(t *testing.T) {
 		"evil.egg-info/entry_points.txt", "fast.so", "calc.pyc", ".github/workflows/ci.yml", ".gitlab-ci.yml", ".circleci/config.yml",
 		"poetry.lock", "package-lock.json", "go.sum", "uv.lock", ".gitattributes", "tests/test_new.py", "test_more.py",
 		"a_test.go", "src/a.test.ts", "__tests__/a.js", "jest.config.js", ".pre-commit-config.yaml",
+		"vitest.config.mts", "web/vitest.config.cts", "jest.config.cts", "vitest.config.e2e.ts", "vite.config.ts", "vitest.workspace.js",
+		"jest.setup.js", "vitest.setup.ts", "jest-setup.js", "src/setupTests.ts", "ava.config.js", "bunfig.toml", ".mocharc.cjs", "karma.conf.js",
+		"pytest_cov.py", "coverage.py", "xdist/__init__.py", "xdist/plugin.py", "pytest_asyncio/__init__.py", "src/pytest_mock.py", "Hypothesis.py",
+		"src/FooTest.java", "src/HTTPTests.kt", "src/TestFoo.cs", "src/FooTestCase.java", "src/foo_test.kt",
 	} {
 		body := "x = 1\n"
 		switch {
@@ -61,6 +65,8 @@ func TestTampering(t *testing.T) {
 			body = "package a\n"
 		case strings.HasSuffix(p, ".yml"), strings.HasSuffix(p, ".yaml"):
 			body = "a: 1\n"
+		case strings.HasSuffix(p, ".toml"):
+			body = "a = 1\n"
 		}
 		got := check(create(p, body))
 		require.False(t, got.Accepted, p)
@@ -78,7 +84,14 @@ func TestTampering(t *testing.T) {
 	}
 	require.True(t, check(create("tests/test_new.py", "def test_x():\n    assert True\n"), "tests/test_new.py").Accepted)
 	require.True(t, check(create("conftest.py", "X = 1\n"), "conftest.py").Accepted)
-	require.True(t, check(create("helper.py", "X = 1\n")).Accepted)
+	for _, p := range []string{
+		"helper.py", "pkg/coverage.py", "coverage.js", "tests_helper.py", "pytests.py", "src/Contest.java", "src/Latest.java", "src/Fastest.cs",
+		"src/Testament.kt", "src/invite.config.ts", "src/configuration.ts",
+	} {
+		got := check(create(p, "X = 1\n"))
+		require.True(t, got.Accepted, "%s: %s", p, got.Feedback)
+	}
+	require.True(t, check(replace(t, "pytest_own.py", "1", "2")).Accepted, "a plugin that is the project's own")
 	require.Equal(t, "undeclared", check(create("helper.py", "X = 1\n"), "calc.py").Reason)
 }
 
@@ -137,6 +150,16 @@ func TestRunnerSections(t *testing.T) {
 		"setup.cfg pytest": {replace(t, "setup.cfg", "-q", "--co"), false},
 		"setup.cfg name":   {replace(t, "setup.cfg", "name = x", "name = y"), true},
 		"setup.cfg new":    {replace(t, "setup.cfg", "name = x", "name = x\n[pytest]\naddopts=--co"), false},
+		"a comment behind": {replace(t, "setup.cfg", "name = x", "name = x\n[pytest] # x\naddopts=--co"), false},
+		"semicolon":        {replace(t, "setup.cfg", "[tool:pytest]", "[tool:pytest];[metadata]"), false},
+		"white space":      {replace(t, "setup.cfg", "name = x", "name = x\n[ pytest ]\naddopts=--co"), false},
+		"a form feed":      {replace(t, "setup.cfg", "name = x", "name = x\f[pytest]\faddopts=--co"), false},
+		"a line separator": {replace(t, "setup.cfg", "name = x", "name = x\u2028[pytest]\u2028addopts=--co"), false},
+		"indented":         {replace(t, "setup.cfg", "-q", "-q\n [x]\n --co"), false},
+		"no heading":       {replace(t, "setup.cfg", "-q", "-q\n[x]y\nz=--co"), false},
+		"coverage":         {replace(t, "setup.cfg", "name = x", "name = x\n[coverage:run] x\nomit=a"), false},
+		"a comment in it":  {replace(t, "setup.cfg", "-q", "-q\n# quiet"), true},
+		"another section":  {replace(t, "setup.cfg", "name = x", "name = x\n[flake8]\nignore = E1"), true},
 		"npm test":         {replace(t, "package.json", "jest", "true"), false},
 		"npm version":      {replace(t, "package.json", "\"1\"", "\"2\""), true},
 		"npm jest":         {replace(t, "package.json", "\"version\"", "\"jest\": {}, \"version\""), false},

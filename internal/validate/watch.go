@@ -15,12 +15,19 @@ import (
 // Watch lists the constructs of a changed source file that only a person may
 // approve: what after uses more often than old, nil for a new file, and what
 // could deceive a test runner. It knows Python, Go, JavaScript and TypeScript;
-// other files have none. An error means that a Python file can't be judged.
+// other files have none. An error means that a Python file can't be judged,
+// and is as good a reason to ask a person as a construct.
 func (v *Validator) Watch(ctx context.Context, path string, old, after []byte) ([]string, error) {
 	if !isPython(path) {
 		return watchedText(path, old, after), nil
 	}
 	r, err := v.worker.Analyse(ctx, old, after)
+	switch {
+	case err == nil && r.Pathological:
+		err = errPathological
+	case err == nil && !r.OK && r.Error != nil:
+		err = fmt.Errorf("line %d: %s", r.Error.Line, r.Error.Msg)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s can't be checked: %w", path, err)
 	}
@@ -30,11 +37,11 @@ func (v *Validator) Watch(ctx context.Context, path string, old, after []byte) (
 // IsTest reports whether a path is, by its name, a test, a part of one, or
 // configures the test runner.
 func IsTest(path string) bool {
-	low := strings.ToLower(path)
-	if isTestPath(low) {
+	if isTestPath(path) {
 		return true
 	}
-	w, ok := protectedNames[baseOf(low)]
+	low := strings.ToLower(path)
+	w, ok := protectedName(baseOf(low))
 	if !ok {
 		w, ok = runnerPath(low)
 	}

@@ -1,6 +1,7 @@
 package validate_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -48,8 +49,26 @@ func TestIsTest(t *testing.T) {
 	for path, want := range map[string]bool{
 		"tests/a.py": true, "test_a.py": true, "a_test.go": true, "pkg/a.test.ts": true, "src/__tests__/x.js": true, "conftest.py": true,
 		"pytest.ini": true, "jest.config.js": true, "x.pth": true, "a.dist-info/METADATA": true, "testdata/x.json": true,
+		"src/FooTest.java": true, "vitest.config.mts": true, "src/Contest.java": false, "src/Latest.java": false,
 		"calc.py": false, "go.sum": false, "package.json": false, "contest.py": false, "src/testing.go": false,
 	} {
 		require.Equal(t, want, validate.IsTest(path), path)
+	}
+}
+
+// TestWatchCannotRead: what is too deep to look at, or no Python, is said to be
+// so and does not pass for harmless.
+func TestWatchCannotRead(t *testing.T) {
+	t.Parallel()
+	v := newValidator(t, validate.Config{})
+	evil := "import os\nos._exit(0)\n"
+	for name, after := range map[string]string{
+		"a long sum":      evil + "x = 1" + strings.Repeat("+1", 900) + "\n",
+		"a longer sum":    evil + "x = 1" + strings.Repeat("+1", 5000) + "\n",
+		"deep attributes": evil + "x = a" + strings.Repeat(".a", 3000) + "\n",
+		"no Python":       evil + "x = (\n",
+	} {
+		got, err := v.Watch(t.Context(), "a.py", nil, []byte(after))
+		require.True(t, err != nil || len(got) > 0, name)
 	}
 }
