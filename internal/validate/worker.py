@@ -126,13 +126,19 @@ class Module:
         self.lines = cut(source)
         self.tree = None
         self.error = None
+        self.grown = False
         self.groups = []
         self.future = False
         # Statements keep their meaning whatever stands round them, but for
         # the declared encoding.
         self.plain = not source.startswith(b"\xef\xbb\xbf") and b"coding" not in b"".join(self.lines[:2])
         if base is not None and self.grow(base):
+            self.grown = True
             return
+        self.parse(source)
+
+    def parse(self, source):
+        self.tree = None
         try:
             self.tree = ast.parse(source, "<candidate>")
         except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as error:
@@ -190,13 +196,25 @@ class Module:
         fields["body"] = body or [ast.copy_location(ast.Pass(), node)]
         return ast.copy_location(ast.ClassDef(**fields), node)
 
-    def compile(self, nodes):
-        """Compiles statements of the module, as a module of their own."""
-        tree = ast.Module(body=nodes, type_ignores=[]) if sys.version_info >= (3, 8) else ast.Module(body=nodes)
+    def compile(self, source, changed=None):
+        """Compiles the module as a whole: what a statement may say can depend
+        on the others. Of those only global and the future imports look beyond
+        their own, so without them the changed statements are enough. An error
+        in a grown module, whose nodes have the base's lines, is looked up in
+        the source."""
+        tree = self.tree
+        if changed is not None and self.plain and not self.future and b"global" not in source:
+            tree = ast.Module(body=changed, type_ignores=[]) if sys.version_info >= (3, 8) else ast.Module(body=changed)
         try:
             compile(tree, "<candidate>", "exec", dont_inherit=True)
         except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as error:
-            self.error = describe(error, self.lines)
+            if not self.grown:
+                self.error = describe(error, self.lines)
+                return
+            self.grown = False
+            self.parse(source)
+            if self.error is None:
+                self.compile(source)
 
 
 def inner(node):
@@ -501,7 +519,7 @@ class Cache:
         if module is None:
             module = Module(source)
             if module.error is None:
-                module.compile(module.tree.body)
+                module.compile(source)
             while len(self.entries) >= self.size:
                 self.entries.pop(next(iter(self.entries)))
         self.entries[source] = module
@@ -515,13 +533,15 @@ def judge(request, cache):
     old = None
     if request.get("old") is not None:
         old = cache.get(base64.b64decode(request["old"]))
-    new = Module(base64.b64decode(request["new"]), old)
+    source = base64.b64decode(request["new"])
+    new = Module(source, old)
     answer = {"old_error": old.error if old else None}
+    # What the base has and compiles needs no second look.
+    usable = old is not None and old.error is None
     if new.tree is not None:
-        # What the base has and compiles needs no second look.
-        usable = old is not None and old.error is None
         changed = new.beyond(old if usable else None)
-        new.compile(changed)
+        new.compile(source, changed if usable else None)
+    if new.tree is not None:
         body = [n for n in new.tree.body if not (isinstance(n, ast.Expr) and Facts.is_text(n.value))]
         answer["statements"] = len(body)
         if old is None or old.tree is not None:
