@@ -207,6 +207,26 @@ func TestStructure(t *testing.T) {
 	requireGate(t, v, "two statements went openly", gateCase{
 		path: "o.py", base: short, answer: whole("def f(r):\n    a = r.b\n    return a\n"),
 	})
+	for _, body := range []string{
+		"pass", "...", "return", "return None", "return NotImplemented", "raise NotImplementedError", "raise NotImplementedError('later')",
+		"\"\"\"Builds.\"\"\"\n    pass", "pass\n    return None", "'later'", "raise NotImplementedError() from None",
+	} {
+		answer := whole("def build(r):\n    " + body + "\n")
+		requireGate(t, v, body, gateCase{path: "o.py", base: build, answer: answer, gate: "structure", reason: "lost_statements"})
+		method := strings.ReplaceAll("class A:\n    x = 1\n\n"+build, "\ndef", "\n    def")
+		method = strings.ReplaceAll(strings.ReplaceAll(method, "\n    ", "\n        "), "\n        def", "\n    def")
+		method = strings.Replace(method, "\n        x", "\n    x", 1)
+		hollow := "class A:\n    x = 1\n\n    def build(r):\n        " + strings.ReplaceAll(body, "\n", "\n    ") + "\n"
+		requireGate(t, v, body+" in a class", gateCase{path: "o.py", base: method, answer: whole(hollow), gate: "structure", reason: "lost_statements"})
+		requireGate(t, v, body+" was there", gateCase{path: "o.py", base: "def build(r):\n    " + body + "\n\n\nX = 1\n", answer: whole("def build(r):\n    pass\n\n\nX = 2\n")})
+	}
+	for _, body := range []string{
+		"return {k: getattr(r, k) for k in 'abcde'}", "return super().build(r)", "return None if r is None else r.a", "raise ValueError(r)",
+		"if r is None:\n        return None\n    return vars(r)",
+	} {
+		requireGate(t, v, body, gateCase{path: "o.py", base: build, answer: whole("def build(r):\n    " + body + "\n")})
+	}
+	requireGate(t, v, "a short body that does nothing now", gateCase{path: "o.py", base: "def f(r):\n    log(r)\n    return 1\n", answer: whole("def f(r):\n    return None\n")})
 	var long strings.Builder
 	for i := range 40 {
 		fmt.Fprintf(&long, "rule_%d { x }\n", i)

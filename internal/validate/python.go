@@ -89,6 +89,8 @@ type functionDiff struct {
 	Kept    int    `json:"kept"`
 	Deleted int    `json:"deleted"`
 	Line    int    `json:"line"`
+	// Stub says that the function newly does nothing.
+	Stub    bool   `json:"stub"`
 	OldSpan [2]int `json:"old_span"`
 	NewSpan [2]int `json:"new_span"`
 }

@@ -125,12 +125,17 @@ func (c *check) refuseLost(f *file, lost []string) *refusal {
 }
 
 // gutted refuses a function that survives by name while a good part of its
-// statements is gone with nothing in their place.
+// statements is gone with nothing in their place, or all with a stub there.
+// What is written anew in few words is a rewrite.
 func (f *file) gutted() *refusal {
 	for _, d := range f.python.Functions {
 		limit := minDeleted
 		if f.newComment(d) {
 			limit = 2
+		}
+		if d.Stub && d.Old >= minDeleted {
+			return refuse(GateStructure, "lost_statements",
+				"%s: %s has lost its %d statements (from line %d on) and does nothing; write its whole body", f.Path, d.Name, d.Old, d.Line)
 		}
 		if d.Kept == 0 || d.Deleted < limit || d.Deleted*3 < d.Old {
 			continue

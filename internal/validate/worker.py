@@ -450,6 +450,29 @@ def span(node):
     return [node.lineno, last]
 
 
+def stub(function):
+    """Whether a function only says that it does nothing: with pass or ...,
+    by giving None or NotImplemented back, or by raising NotImplementedError."""
+    return all(does_nothing(node) for node in function.body)
+
+
+def does_nothing(node):
+    if isinstance(node, ast.Pass):
+        return True
+    if isinstance(node, ast.Expr):
+        return type(node.value).__name__ in ("Constant", "Str", "Ellipsis", "Num", "NameConstant")
+    if isinstance(node, ast.Return):
+        value = node.value
+        if type(value).__name__ in ("Constant", "NameConstant"):
+            value = value.value
+        return value is None or value is Ellipsis or type(value).__name__ == "Ellipsis" or (
+            isinstance(value, ast.Name) and value.id == "NotImplemented")
+    if isinstance(node, ast.Raise) and node.exc is not None:
+        raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+        return last(raised) == "NotImplementedError"
+    return False
+
+
 def align(old, new):
     """Aligns two lists of statements. Returns how many are kept, how many are
     deleted with nothing in their place, and the line of the first of those. A
@@ -486,10 +509,11 @@ def compare(old, new):
             continue
         after_node, after = new.functions[name]
         kept, deleted, line = align(statements, after)
-        if deleted:
+        hollow = stub(after_node) and not stub(node)
+        if deleted or hollow:
             out["functions"].append({
-                "name": name, "old": len(statements), "new": len(after), "kept": kept,
-                "deleted": deleted, "line": line, "old_span": span(node), "new_span": span(after_node)})
+                "name": name, "old": len(statements), "new": len(after), "kept": kept, "stub": hollow,
+                "deleted": deleted, "line": line or node.lineno, "old_span": span(node), "new_span": span(after_node)})
     kept, deleted, line = align(old.module, new.module)
     if deleted:
         out["functions"].append({"name": "", "old": len(old.module), "new": len(new.module),
