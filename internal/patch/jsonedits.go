@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"path"
 	"sort"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // The names under which models put the same thing.
@@ -49,6 +52,9 @@ func readJSON(a *answer) (Draft, bool, error) {
 	}
 	if len(j.files) == 0 {
 		return Draft{}, true, noCode("the JSON answer holds no code")
+	}
+	if at := notText(text); at != "" {
+		return Draft{}, true, refuse(GateDecode, ReasonMalformed, "", "the JSON answer holds %s; write such a character as itself, in UTF-8", at)
 	}
 	return Draft{Format: j.format(), Files: j.files}, true, nil
 }
@@ -339,6 +345,45 @@ func text(m map[string]any, keys []string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// notText names what of a JSON text its decoder replaces by U+FFFD without a
+// word: bytes that are not UTF-8, and half of a surrogate pair.
+func notText(text []byte) string {
+	if !utf8.Valid(text) {
+		return "bytes that are not UTF-8"
+	}
+	for i := 0; i+1 < len(text); i++ {
+		if text[i] != '\\' {
+			continue
+		}
+		i++
+		r := unit(text, i)
+		if !utf16.IsSurrogate(r) {
+			continue
+		}
+		low := rune(0)
+		if i+5 < len(text) && text[i+5] == '\\' {
+			low = unit(text, i+6)
+		}
+		if utf16.DecodeRune(r, low) == utf8.RuneError {
+			return "half of a surrogate pair (" + string(text[i-1:i+5]) + ")"
+		}
+		i += 10
+	}
+	return ""
+}
+
+// unit is the UTF-16 unit whose escape has its u at i, else 0.
+func unit(text []byte, i int) rune {
+	if i+5 > len(text) || text[i] != 'u' {
+		return 0
+	}
+	n, err := strconv.ParseUint(string(text[i+1:i+5]), 16, 16)
+	if err != nil {
+		return 0
+	}
+	return rune(n)
 }
 
 func hasNUL(s string) bool { return bytes.IndexByte([]byte(s), 0) >= 0 }

@@ -1,77 +1,112 @@
 package patch
 
-import "bytes"
+import (
+	"bytes"
+	"regexp"
+)
 
 // reasoningTags enclose what a model thinks before it answers.
 var reasoningTags = []string{"think", "thinking", "thought", "reasoning", "reflection", "scratchpad", "analysis"}
 
-// stripReasoning drops everything that a model thought aloud. A tag counts
-// only where a line begins with it, so that code which mentions one is kept.
+// finalMessage begins the last message of a transcript of several channels: at
+// the start of a line, or behind the end of the message before.
+var finalMessage = regexp.MustCompile(`(?m)(?:^|<\|start\|>assistant[ \t]*|<\|end\|>[ \t]*)<\|channel\|>final<\|message\|>`)
+
+// stripReasoning drops everything that a model thought aloud. What stands in a
+// fence is content, and so is a tag that does not begin its line.
 func stripReasoning(text []byte) []byte {
-	if i := bytes.LastIndex(text, []byte("<|channel|>final<|message|>")); i >= 0 {
-		text = text[i+len("<|channel|>final<|message|>"):]
-	}
+	text = lastMessage(text)
 	for _, tag := range reasoningTags {
-		text = stripTag(text, []byte("<"+tag+">"), []byte("</"+tag+">"))
+		if shut := []byte("</" + tag + ">"); bytes.Contains(text, []byte("<"+tag+">")) || bytes.Contains(text, shut) {
+			text = stripTag(text, []byte("<"+tag+">"), shut)
+		}
 	}
 	return text
 }
 
-func stripTag(text, open, shut []byte) []byte {
-	for {
-		at := topLevel(text, open)
-		if at < 0 {
-			break
+// lastMessage cuts a transcript down to its last message. One that begins with
+// a channel may have left a fence open in its thoughts.
+func lastMessage(text []byte) []byte {
+	start := bytes.TrimSpace(text)
+	if bytes.HasPrefix(start, []byte("<|channel|>")) || bytes.HasPrefix(start, []byte("<|start|>")) {
+		if m := finalMessage.FindIndex(text); m != nil {
+			return text[m[1]:]
 		}
-		end := bytes.Index(text[at:], shut)
-		if end < 0 {
-			return text[:at]
-		}
-		text = append(bytes.Clone(text[:at]), text[at+end+len(shut):]...)
+		return text
 	}
-	// A lone closing tag: the opening one was part of the prompt.
-	if at := wholeLine(text, shut); at >= 0 {
-		return text[at+len(shut):]
-	}
-	return text
-}
-
-// topLevel finds a line that starts with mark and stands outside every fence.
-func topLevel(text, mark []byte) int {
-	fenced := false
+	var f fencing
 	for at := 0; at < len(text); {
-		line := text[at:]
-		if i := bytes.IndexByte(line, '\n'); i >= 0 {
-			line = line[:i]
+		line := lineFrom(text, at)
+		at += len(line)
+		if f.holds(line) {
+			continue
 		}
-		t := bytes.TrimLeft(line, " \t")
-		switch {
-		case bytes.HasPrefix(t, []byte("```")) || bytes.HasPrefix(t, []byte("~~~")):
-			fenced = !fenced
-		case !fenced && bytes.HasPrefix(t, mark):
-			return at + len(line) - len(t)
+		if m := finalMessage.FindIndex(line); m != nil {
+			return text[at-len(line)+m[1]:]
 		}
-		at += len(line) + 1
 	}
-	return -1
+	return text
 }
 
-// wholeLine finds the last line that is mark and nothing else.
-func wholeLine(text, mark []byte) int {
-	for end := len(text); end > 0; {
-		at := bytes.LastIndex(text[:end], mark)
-		if at < 0 {
-			return -1
+// stripTag drops what stands between the tags, and all before a closing tag on
+// a line of its own: the opening one was part of the prompt.
+func stripTag(text, open, shut []byte) []byte {
+	out := make([]byte, 0, len(text))
+	var f fencing
+	begun := false
+	for at := 0; at < len(text); {
+		line := lineFrom(text, at)
+		fenced := f.holds(line)
+		t := line
+		if !begun {
+			t = bytes.TrimLeft(line, " \t")
 		}
-		before, after := text[:at], text[at+len(mark):]
-		if i := bytes.IndexByte(after, '\n'); i >= 0 {
-			after = after[:i]
+		switch {
+		case !fenced && bytes.HasPrefix(t, open):
+			end := bytes.Index(text[at:], shut)
+			if end < 0 {
+				return out
+			}
+			at += end + len(shut)
+		case !fenced && bytes.HasPrefix(t, shut) && blank(t[len(shut):]):
+			out, begun = out[:0], false
+			at += len(line)
+		default:
+			out = append(out, line...)
+			begun = begun || !blank(line)
+			at += len(line)
 		}
-		before = before[bytes.LastIndexByte(before, '\n')+1:]
-		if blank(before) && blank(after) {
-			return at
-		}
-		end = at
 	}
-	return -1
+	return out
+}
+
+func lineFrom(text []byte, at int) []byte {
+	if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
+		return text[at : at+i+1]
+	}
+	return text[at:]
+}
+
+// fencing follows the fences of a text from line to line.
+type fencing struct {
+	// mark is the open fence's, empty outside of all.
+	mark []byte
+}
+
+// holds takes the next line and says whether it belongs to a fence.
+func (f *fencing) holds(line []byte) bool {
+	t := bytes.TrimSpace(line)
+	mark := t[:len(t)-len(bytes.TrimLeft(t, "`"))]
+	if len(mark) == 0 {
+		mark = t[:len(t)-len(bytes.TrimLeft(t, "~"))]
+	}
+	switch {
+	case len(f.mark) == 0 && len(mark) < 3, len(f.mark) == 0 && bytes.IndexByte(t[len(mark):], '`') >= 0:
+		return false
+	case len(f.mark) == 0:
+		f.mark = mark
+	case len(mark) >= len(f.mark) && len(mark) == len(t) && mark[0] == f.mark[0]:
+		f.mark = nil
+	}
+	return true
 }
