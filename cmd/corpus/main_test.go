@@ -95,7 +95,7 @@ func TestPanicsAreFailures(t *testing.T) {
 	r.print(&out, false)
 	require.True(t, r.panicked())
 	require.Contains(t, out.String(), "panic     bad: ")
-	require.NotContains(t, out.String(), "differs")
+	require.Contains(t, out.String(), "differs")
 }
 
 // TestUsage: what can't be read is an error, not an empty report.
@@ -120,4 +120,13 @@ func TestApplies(t *testing.T) {
 	for _, gate := range []string{validate.GateDecode, validate.GatePlace, validate.GateSyntax, validate.GateProse} {
 		require.False(t, outcome{verdict: validate.Verdict{Gate: gate}}.applies(), gate)
 	}
+}
+
+// TestAPanicNeverAgrees: it is no refusal.
+func TestAPanicNeverAgrees(t *testing.T) {
+	t.Parallel()
+	for _, label := range []string{labelAccepted, labelRejected, labelApplicable, labelInapplicable} {
+		require.True(t, outcome{label: label, panic: "index out of range"}.differs(), label)
+	}
+	require.False(t, outcome{panic: "index out of range"}.differs())
 }

@@ -55,8 +55,12 @@ func (o outcome) applies() bool {
 	return o.panic == ""
 }
 
-// differs compares the outcome with the label; an answer without one agrees.
+// differs compares the outcome with the label; an answer without one agrees,
+// and a panic agrees with none.
 func (o outcome) differs() bool {
+	if o.panic != "" && o.label != "" {
+		return true
+	}
 	switch o.label {
 	case labelAccepted:
 		return !o.verdict.Accepted
