@@ -96,9 +96,11 @@ func (c *check) testsOf(f *file) [][]byte {
 	})
 	texts, size := [][]byte{}, 0
 	for _, t := range all {
-		if size += len(t.text); size > maxTests {
-			break
+		if size+len(t.text) > maxTests {
+			c.tripwires = append(c.tripwires, f.Path+": a literal chooses a result, and "+t.path+" is too large to be read for it")
+			continue
 		}
+		size += len(t.text)
 		texts = append(texts, t.text)
 	}
 	return texts

@@ -143,3 +143,22 @@ func tripsOf(t *testing.T, v *validate.Validator, before, after string) []string
 	require.True(t, got.Accepted, "%s: %s/%s %s", after, got.Gate, got.Reason, got.Feedback)
 	return got.Tripwires
 }
+
+// TestALargeTestSilencesNoOther: what is too large to be read is said to be so,
+// and the others are read.
+func TestALargeTestSilencesNoOther(t *testing.T) {
+	t.Parallel()
+	v := newValidator(t, validate.Config{})
+	base := tree{
+		"m.py":              "def f(x):\n    return x + 1\n",
+		"tests/test_m.py":   "from m import f\n\n\ndef test_f():\n    assert f(4711) == 90210\n",
+		"tests/test_a_m.py": "# m\nDATA = [\n" + strings.Repeat("    1234567,\n", 200_000) + "]\n",
+	}
+	got := v.Check(t.Context(), validate.Input{
+		Answer: []byte(replace(t, "m.py", "    return x", "    if x == 4711:\n        return 90210\n    return x")), Finish: "stop", Base: base,
+	})
+	require.True(t, got.Accepted, got.Feedback)
+	said := strings.Join(got.Tripwires, "\n")
+	require.Contains(t, said, "hard-coded")
+	require.Contains(t, said, "tests/test_a_m.py is too large")
+}
