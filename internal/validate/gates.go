@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"nexuscore.dev/nexus/internal/patch"
 	"nexuscore.dev/nexus/internal/run"
@@ -132,12 +133,25 @@ func (c *check) place() *refusal {
 		if len(e.New) > c.cfg.MaxFile {
 			return refuse(GatePlace, "too_large", "%s would have %d bytes, more than %d", e.Path, len(e.New), c.cfg.MaxFile)
 		}
+		if c.spoils(e) {
+			return refuse(GatePlace, patch.ReasonEncoding, "%s is UTF-8, and the answer would write bytes into it that are not", e.Path)
+		}
 		f := &file{Edit: e, lines: textLines(e.New), olds: textLines(e.Old)}
 		f.spans = patch.LineDiff(f.olds, f.lines)
 		c.files = append(c.files, f)
 	}
 	c.build()
 	return nil
+}
+
+// spoils says whether a file that is UTF-8, or new, would be so no more. A file
+// that moves keeps what it has.
+func (c *check) spoils(e patch.Edit) bool {
+	old := e.Old
+	if e.From != "" {
+		old, _ = c.in.Base.Read(e.From)
+	}
+	return utf8.Valid(old) && !utf8.Valid(e.New)
 }
 
 func (c *check) modeChanges(e patch.Edit) bool {

@@ -289,3 +289,14 @@ func TestMarkers(t *testing.T) {
 		requireGate(t, v, name, c)
 	}
 }
+
+// TestUTF8StaysUTF8: no answer writes other bytes into a UTF-8 file.
+func TestUTF8StaysUTF8(t *testing.T) {
+	t.Parallel()
+	v := newValidator(t, validate.Config{})
+	diff := "--- a/f.txt\n+++ b/f.txt\n@@ -1 +1 @@\n-one\n+caf\xe9\n"
+	for _, base := range []string{"one\n\u00e9\n", "one\n"} {
+		requireGate(t, v, base, gateCase{path: "f.txt", base: base, answer: diff, gate: "place", reason: "encoding"})
+	}
+	requireGate(t, v, "another encoding", gateCase{path: "f.txt", base: "one\n\xe8\n", answer: diff})
+}

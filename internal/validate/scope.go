@@ -186,8 +186,11 @@ func (f *file) onlyComments() bool {
 				return false
 			}
 		}
+		if insideString(f.olds, s.OldFrom) || insideString(f.lines, s.NewFrom) {
+			return false
+		}
 	}
-	return !insideString(f.olds, f.spans[0].OldFrom)
+	return true
 }
 
 // insideString guesses whether line i of a Python file is part of a long

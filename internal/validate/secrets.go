@@ -24,7 +24,7 @@ func (c *check) noSecrets() *refusal {
 					"the change of %s writes %q, which stands for a secret that you were not shown; leave that line as it is, with an edit of the other lines only",
 					f.Path, strings.TrimSpace(llm.MaskPrefix)+" …]")
 			}
-			if kind := c.secretIn(text, f.Old); kind != "" {
+			if kind := c.secretIn(text, string(old), f.Old); kind != "" {
 				return refuse(GateSecrets, "secret", "the change of %s holds what looks like a %s; read it from the environment", f.Path, kind)
 			}
 		}
@@ -32,10 +32,15 @@ func (c *check) noSecrets() *refusal {
 	return nil
 }
 
-// secretIn names the first kind of credential in text that base lacks.
-func (c *check) secretIn(text string, base []byte) string {
+// secretIn names the first kind of credential in text that base lacks. A known
+// secret may stay where the lines that text replaces had one.
+func (c *check) secretIn(text, old string, base []byte) string {
 	if c.known.Knows(text) {
-		return "known secret"
+		for _, secret := range c.cfg.Secrets {
+			if one := llm.NewRedactor(secret); one.Knows(text) && !one.Knows(old) {
+				return "known secret"
+			}
+		}
 	}
 	for _, found := range llm.Credentials(text) {
 		if !bytes.Contains(base, []byte(found.Value)) {

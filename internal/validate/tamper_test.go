@@ -1,6 +1,7 @@
 package validate_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -185,7 +186,7 @@ func TestJunk(t *testing.T) {
 // file for a leak.
 func TestSecrets(t *testing.T) {
 	t.Parallel()
-	v := newValidator(t, validate.Config{Secrets: []string{"correct horse battery"}})
+	v := newValidator(t, validate.Config{Secrets: []string{"correct horse battery", "another horse"}})
 	secrets := map[string]string{
 		"aws": "AK" + "IA" + strings.Repeat("Z", 16), "github": "gh" + "p_" + strings.Repeat("a", 36),
 		"private key": "-----BEGIN RSA PRIV" + "ATE KEY-----", "openai": "sk" + "-proj-" + strings.Repeat("a1", 20),
@@ -207,6 +208,9 @@ func TestSecrets(t *testing.T) {
 	requireGate(t, v, "mask kept in a changed line", gateCase{path: "calc.py", base: mask + calc, answer: whole("MY_" + mask + "KEY = MY_KEY\n" + fixed)})
 	requireGate(t, v, "password, not a credential", gateCase{path: "calc.py", base: calc, answer: whole("password = 'hunter2'\n" + fixed)})
 	requireGate(t, v, "escaped", gateCase{path: "a.json", base: "{}\n", answer: whole("{\"u\": \"correct+horse+battery\"}\n"), gate: "secrets"})
+	requireGate(t, v, "known, in the edited line", gateCase{path: "calc.py", base: "f('correct horse battery', 1)\n" + calc, answer: whole("f('correct horse battery', 2)\n" + fixed)})
+	requireGate(t, v, "another one in its line", gateCase{path: "calc.py", base: "f('correct horse battery')\n" + calc, answer: whole("f('another horse')\n" + fixed), gate: "secrets"})
+	requireGate(t, v, "known, in another line", gateCase{path: "calc.py", base: "f('correct horse battery', 1)\n" + calc, answer: whole("f('correct horse battery', 1)\n" + fixed + "\nX = 'correct horse battery'\n"), gate: "secrets"})
 	requireGate(t, v, "ordinary", gateCase{path: "calc.py", base: calc, answer: whole("task = 'sk-learn-based-estimator'\nkey_id = 'AKIAEXAMPLE'\n" + fixed)})
 }
 
@@ -270,9 +274,10 @@ func TestNoEffect(t *testing.T) {
 		"same edit":     {answer: replace(t, "calc.py", "a - b", "a - b"), gate: "empty", reason: "no_op"},
 		"comments only": {answer: whole("# fixed\n" + calc), gate: "empty", reason: "comments_only"},
 		"emptied":       {answer: `{"path": "calc.py", "content": "\n"}`, gate: "empty", reason: "emptied"},
+		"second place":  {base: "# a\nX = \"\"\"\n# b\n\"\"\"\n", answer: whole("# b\nX = \"\"\"\n# c\n\"\"\"\n")},
 		"in a string":   {answer: whole("X = '''\n# a\n'''\n" + calc)},
 	} {
-		c.path, c.base = "calc.py", calc
+		c.path, c.base = "calc.py", cmp.Or(c.base, calc)
 		requireGate(t, v, name, c)
 	}
 }
