@@ -36,6 +36,28 @@ func (c *check) scope() *refusal {
 			*p = actual
 		}
 	}
+	return c.possible()
+}
+
+// possible refuses what no tree can hold: a file below another file. One that
+// the answer deletes or moves away is in nobody's way.
+func (c *check) possible() *refusal {
+	files, gone := map[string]bool{}, map[string]bool{}
+	for _, f := range c.draft.Files {
+		gone[f.Path] = f.Op == patch.OpDelete || f.MoveTo != ""
+		files[f.Path] = !gone[f.Path]
+		if f.MoveTo != "" {
+			files[f.MoveTo] = true
+		}
+	}
+	for p, stays := range files {
+		for dir := path.Dir(p); stays && dir != "."; dir = path.Dir(dir) {
+			_, exists := c.in.Base.Read(dir)
+			if files[dir] || exists && !gone[dir] {
+				return refuse(GatePaths, "barred", "%s is a file, so that there can be no %s", dir, p)
+			}
+		}
+	}
 	return nil
 }
 

@@ -124,6 +124,10 @@ func TestTargets(t *testing.T) {
 		"link that leaves":       {create("out.py", "y = 1\n"), "", "barred"},
 		"a link deleted":         {"*** Begin Patch\n*** Delete File: link.py\n*** End Patch\n", "", "barred"},
 		"one file, two names":    {"*** Begin Patch\n*** Update File: link.py\n@@\n-    return a - b\n+    return a + b\n*** Update File: src/a.py\n@@\n-    return a - b\n+    return a * b\n*** End Patch\n", "", "alias"},
+		"below a file":           {create("c.py/a.py", "x = 1\n"), "", "barred"},
+		"far below a file":       {create("c.py/x/y/a.py", "x = 1\n"), "", "barred"},
+		"a file and its folder":  {"*** Begin Patch\n*** Add File: pkg\n+x\n*** Add File: pkg/a.py\n+x = 1\n*** End Patch\n", "", "barred"},
+		"folder, then its file":  {"*** Begin Patch\n*** Add File: pkg/a.py\n+x = 1\n*** Add File: pkg\n+x\n*** End Patch\n", "", "barred"},
 		"a folder":               {create("src", "x\n"), "", "barred"},
 		"junk in it":             {create("src/repro.py", "x = 1\n"), "src", "junk"},
 	} {
