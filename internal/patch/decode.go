@@ -134,6 +134,10 @@ func checkPaths(f *File) error {
 
 // merge joins a second block for the same file to the first one.
 func merge(into *File, f File) error {
+	if into.Mode != 0 && f.Mode != 0 && into.Mode != f.Mode {
+		return refuse(GateDecode, ReasonTwoVersions, f.Path, "the answer gives %s two different modes; answer with one", f.Path)
+	}
+	into.Mode = max(into.Mode, f.Mode)
 	switch {
 	case into.Whole && f.Whole && bytes.Equal(into.Body, f.Body):
 		return nil

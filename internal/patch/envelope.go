@@ -117,6 +117,10 @@ func (r *envelopeReader) content(f *File, l []byte) error {
 		return refuse(GateDecode, ReasonMalformed, f.Path, "every line of the new file %s must start with +", f.Path)
 	}
 	if f.Op == OpCreate && len(l) == 0 {
+		if r.open {
+			h := &f.Hunks[len(f.Hunks)-1]
+			h.Lines = append(h.Lines, Line{Kind: '+', Bare: true})
+		}
 		return nil
 	}
 	if !r.open {
@@ -135,7 +139,7 @@ func (r *envelopeReader) check() error {
 		f := &r.files[i]
 		kept := f.Hunks[:0]
 		for _, h := range f.Hunks {
-			for n := len(h.Lines); n > 0 && h.Lines[n-1].Kind == ' ' && len(h.Lines[n-1].Text) == 0; n-- {
+			for n := len(h.Lines); n > 0 && len(h.Lines[n-1].Text) == 0 && (h.Lines[n-1].Kind == ' ' || h.Lines[n-1].Bare); n-- {
 				h.Lines = h.Lines[:n-1]
 			}
 			if changes(h.Lines) {

@@ -111,7 +111,7 @@ type Line struct {
 	// Kind is ' ' for context, '-' for old, '+' for new.
 	Kind byte
 	Text []byte
-	// Bare context lines came without the leading space of the format.
+	// Bare lines are blank or context and came without the mark of the format.
 	Bare bool
 	// NoEOL says that the line is the file's last and has no line end.
 	NoEOL bool

@@ -49,3 +49,27 @@ func TestJSONThatIsNoText(t *testing.T) {
 		require.Equal(t, want, got["f.py"])
 	}
 }
+
+// TestAddedBlankLines: a blank line without its mark is one, but for those
+// behind the last line.
+func TestAddedBlankLines(t *testing.T) {
+	t.Parallel()
+	got, _, err := tree{}.apply("*** Begin Patch\n*** Add File: a.md\n\n+one\n\n\n+two\n+\n\n*** Add File: b.md\n+x\n\n*** End Patch\n", patch.Options{})
+	require.NoError(t, err)
+	require.Equal(t, tree{"a.md": "one\n\n\ntwo\n\n", "b.md": "x\n"}, got)
+}
+
+// TestModeOfASecondSection: it counts like that of the first one.
+func TestModeOfASecondSection(t *testing.T) {
+	t.Parallel()
+	edit := "diff --git a/r.sh b/r.sh\n--- a/r.sh\n+++ b/r.sh\n@@ -1 +1 @@\n-a\n+b\n"
+	mode := "diff --git a/r.sh b/r.sh\nold mode 100644\nnew mode 100755\n"
+	for _, text := range []string{edit + mode, mode + edit} {
+		d, err := patch.Decode([]byte(text), patch.Options{Finish: "stop"})
+		require.NoError(t, err)
+		require.Len(t, d.Files, 1)
+		require.Equal(t, uint32(0o755), d.Files[0].Mode)
+	}
+	_, err := patch.Decode([]byte(mode+"diff --git a/r.sh b/r.sh\nold mode 100755\nnew mode 100644\n"), patch.Options{Finish: "stop"})
+	requireReason(t, err, patch.ReasonTwoVersions)
+}
