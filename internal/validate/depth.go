@@ -1,6 +1,9 @@
 package validate
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // The parsers of this process recurse, and a full stack ends a Go process. So
 // texts that could recurse deeper than people write are not parsed at all. The
@@ -27,16 +30,27 @@ const (
 	maxMarks = 2000
 )
 
-// tooDeep estimates the recursion that a text needs, from above.
+// tooDeep estimates the recursion that a text needs, from above: where a text
+// may be read in several ways, the reading counts that nests deepest. YAML's
+// parser and Go's have bounds of their own, and TOML's texts are small.
 func tooDeep(p string, src []byte) bool {
-	switch extOf(p) {
-	case ".yaml", ".yml":
-		return yamlMarks(src) > maxMarks || chainDepth(src, nil) > maxDepth
-	case ".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts":
-		return bytes.Count(src, []byte("else")) > maxElse || bytes.Count(src, []byte("case")) > maxCases ||
-			namesInARow(src) > maxRow || chainDepth(src, scriptLevels[:]) > maxDepth
+	switch ext := extOf(p); {
+	case slices.Contains(scriptExts, ext):
+		depth, row := measure(src, scriptDialect(ext))
+		return depth > maxDepth || row > maxRow ||
+			bytes.Count(src, []byte("else")) > maxElse || bytes.Count(src, []byte("case")) > maxCases
+	case ext == ".yaml", ext == ".yml":
+		depth, _ := measure(src, dialect{single: true})
+		return depth > maxDepth || yamlMarks(src) > maxMarks
+	case ext == ".go":
+		depth, _ := measure(src, dialect{single: true, comments: true, raw: true})
+		return depth > maxDepth
+	case ext == ".toml":
+		depth, _ := measure(src, dialect{single: true})
+		return depth > maxDepth
 	}
-	return chainDepth(src, nil) > maxDepth
+	depth, _ := measure(src, dialect{comments: true})
+	return depth > maxDepth
 }
 
 // scriptLevels marks the characters that may each open a level of recursion in
@@ -48,80 +62,6 @@ var scriptLevels = func() (t [256]bool) {
 	}
 	return t
 }()
-
-// chainDepth is the most levels that are open at once: brackets, and between
-// two separators of the same bracket every character in levels. Letters count
-// where a word begins.
-func chainDepth(src []byte, levels []bool) int {
-	open := []int{0}
-	total, most := 0, 0
-	word := false
-	for i := 0; i < len(src); i++ {
-		c := src[i]
-		last := len(open) - 1
-		switch c {
-		case '(', '[', '{':
-			open = append(open, 1)
-			total++
-		case ')', ']', '}':
-			if last > 0 {
-				total -= open[last]
-				open = open[:last]
-			}
-		case ',', ';', '\n':
-			if c == '\n' && !startsStatement(src[i+1:]) {
-				break
-			}
-			keep := min(open[last], 1)
-			total -= open[last] - keep
-			open[last] = keep
-		case '"', '\'':
-			i = skipString(src, i)
-		default:
-			if levels != nil && levels[c] && (!letter(c) || !word) {
-				n := 1
-				switch {
-				case c == '=' && i+1 < len(src) && src[i+1] == '>':
-					n = arrowLevels
-				case c == '<' && (!word || i+1 < len(src) && src[i+1] == '/'):
-					n = 0 // a comparison, or an element of JSX
-				case c == '<':
-					n = angleLevels
-				}
-				open[last] += n
-				total += n
-			}
-		}
-		word = letter(c)
-		most = max(most, total)
-	}
-	return most
-}
-
-// namesInARow is the longest run of commas with nothing but names, numbers and
-// blanks between them that stands in no square bracket: an array is cheap.
-func namesInARow(src []byte) int {
-	most, n, square := 0, 0, 0
-	for i := 0; i < len(src); i++ {
-		switch c := src[i]; {
-		case c == '[':
-			square++
-			n = 0
-		case c == ']':
-			square = max(square-1, 0)
-			n = 0
-		case c == ',' && square == 0:
-			n++
-			most = max(most, n)
-		case c == '"' || c == '\'':
-			i = skipString(src, i)
-		case letter(c) || c >= '0' && c <= '9' || c <= ' ':
-		default:
-			n = 0
-		}
-	}
-	return most
-}
 
 // startsStatement says whether a line begins with a word that can't go on an
 // expression, so that files without semicolons have separators too.
@@ -136,20 +76,6 @@ func startsStatement(rest []byte) bool {
 }
 
 func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' || c == '$' }
-
-// skipString returns the index of the closing quote, or of the line's end.
-func skipString(src []byte, i int) int {
-	quote := src[i]
-	for i++; i < len(src) && src[i] != '\n'; i++ {
-		switch src[i] {
-		case '\\':
-			i++
-		case quote:
-			return i
-		}
-	}
-	return i
-}
 
 // yamlMarks is the most indicators that stand on one line.
 func yamlMarks(src []byte) int {
