@@ -16,7 +16,10 @@ func Decode(text []byte, o Options) (Draft, error) {
 	if !ok {
 		return Draft{}, refuse(GateDecode, ReasonFormat, "", "the format %q is unknown", o.Format)
 	}
-	a := newAnswer(body, o)
+	a, err := newAnswer(body, o)
+	if err != nil {
+		return Draft{}, err
+	}
 	for _, read := range readers {
 		d, claimed, err := read(a)
 		if err != nil {
@@ -84,7 +87,7 @@ type answer struct {
 	notes  []string
 }
 
-func newAnswer(text []byte, o Options) *answer {
+func newAnswer(text []byte, o Options) (*answer, error) {
 	a := &answer{opts: o, names: newNamer(o.Targets, o.Paths)}
 	if allCRLF(text) {
 		text = dropCR(text)
@@ -92,8 +95,12 @@ func newAnswer(text []byte, o Options) *answer {
 	}
 	a.text = text
 	a.lines = splitText(text)
-	a.fences = findFences(a.lines)
-	return a
+	marks, err := marksOf(a.lines)
+	if err != nil {
+		return nil, err
+	}
+	a.fences = findFences(a.lines, marks)
+	return a, nil
 }
 
 func (a *answer) note(s string) { a.notes = append(a.notes, s) }
@@ -108,6 +115,10 @@ func finish(d Draft, a *answer) (Draft, error) {
 		}
 		i, known := index[f.Path]
 		if !known {
+			if len(out.Files) == MaxFiles {
+				return Draft{}, refuse(GateDecode, ReasonTooLarge, "",
+					"the answer changes more than %d files; answer with the few that the fix needs", MaxFiles)
+			}
 			index[f.Path] = len(out.Files)
 			out.Files = append(out.Files, f)
 			continue

@@ -2,6 +2,8 @@ package patch
 
 import (
 	"bytes"
+	"cmp"
+	"slices"
 	"strings"
 )
 
@@ -45,7 +47,7 @@ func parseMark(line []byte) (fenceMark, bool) {
 // findFences lists the fenced blocks. A closing line has the indentation of
 // its opening line when any such line follows, so that an indented fence in a
 // docstring belongs to the body; an opening line inside a block nests.
-func findFences(lines [][]byte) []fence {
+func findFences(lines [][]byte, marks []lineMark) []fence {
 	var out []fence
 	for i := 0; i < len(lines); i++ {
 		if name, ok := inlineFence(lines[i]); ok {
@@ -56,9 +58,12 @@ func findFences(lines [][]byte) []fence {
 		if !ok {
 			continue
 		}
-		f := fence{start: i, info: open.info, end: closing(lines, i, open, true)}
+		for len(marks) > 0 && marks[0].line <= i {
+			marks = marks[1:]
+		}
+		f := fence{start: i, info: open.info, end: closing(marks, open, true)}
 		if f.end < 0 {
-			f.end = closing(lines, i, open, false)
+			f.end = closing(marks, open, false)
 		}
 		f.closed = f.end >= 0
 		if !f.closed {
@@ -80,12 +85,36 @@ func inlineFence(line []byte) ([]byte, bool) {
 	return bytes.TrimSpace(in), len(in) > 0 && !bytes.Contains(in, []byte("`"))
 }
 
-// closing finds the line that ends a fence, -1 when there is none.
-func closing(lines [][]byte, start int, open fenceMark, strict bool) int {
+// lineMark is a mark and the line that it stands on.
+type lineMark struct {
+	fenceMark
+	line int
+}
+
+// maxMarks bounds the marks of one answer: to find the end of a fence, all
+// that follow may have to be read.
+const maxMarks = 5000
+
+func marksOf(lines [][]byte) ([]lineMark, error) {
+	var out []lineMark
+	for i, l := range lines {
+		if m, ok := parseMark(l); ok {
+			out = append(out, lineMark{m, i})
+		}
+	}
+	if len(out) > maxMarks {
+		return nil, refuse(GateDecode, ReasonTooLarge, "",
+			"the answer has %d fence marks, at most %d are read; answer with the changed files only", len(out), maxMarks)
+	}
+	return out, nil
+}
+
+// closing finds the line that ends a fence among the marks below it, -1 when
+// there is none.
+func closing(marks []lineMark, open fenceMark, strict bool) int {
 	depth := 0
-	for i := start + 1; i < len(lines); i++ {
-		m, ok := parseMark(lines[i])
-		if !ok || m.char != open.char || (strict && m.indent != open.indent) {
+	for _, m := range marks {
+		if m.char != open.char || (strict && m.indent != open.indent) {
 			continue
 		}
 		switch {
@@ -95,7 +124,7 @@ func closing(lines [][]byte, start int, open fenceMark, strict bool) int {
 		case depth > 0:
 			depth--
 		default:
-			return i
+			return m.line
 		}
 	}
 	return -1
@@ -119,10 +148,6 @@ func dedent(lines [][]byte, n int) [][]byte {
 
 // insideFence says whether line i belongs to a fenced block.
 func (a *answer) insideFence(i int) bool {
-	for _, f := range a.fences {
-		if i >= f.start && i <= f.end {
-			return true
-		}
-	}
-	return false
+	at, _ := slices.BinarySearchFunc(a.fences, i, func(f fence, i int) int { return cmp.Compare(f.end, i) })
+	return at < len(a.fences) && i >= a.fences[at].start
 }

@@ -30,12 +30,13 @@ func (r *diffReader) add(h Hunk, c counts) error {
 func (r *diffReader) hunkLines(c counts) [][]byte {
 	start := r.at
 	var old, fresh int
+	reached := r.countsReach(c)
 	for ; r.at < len(r.lines); r.at++ {
 		l := r.lines[r.at]
 		if c.stated && old == c.old && fresh == c.new && !isDiffLine(l) {
 			return r.lines[start:r.at]
 		}
-		if r.endsHunk(c, old, fresh) {
+		if r.endsHunk(reached && (old != c.old || fresh != c.new)) {
 			break
 		}
 		o, n := sideOf(l)
@@ -61,8 +62,9 @@ func sideOf(l []byte) (old, fresh int) {
 }
 
 // endsHunk recognises the header that follows a hunk. A deleted line may look
-// like one ("-- x" in SQL): the counts decide when they work out exactly.
-func (r *diffReader) endsHunk(c counts, old, fresh int) bool {
+// like one ("-- x" in SQL): it is none where the counts want it and work out
+// exactly.
+func (r *diffReader) endsHunk(wanted bool) bool {
 	l := r.lines[r.at]
 	switch {
 	case bytes.HasPrefix(l, []byte("@@")), bytes.HasPrefix(l, []byte("diff --git ")),
@@ -73,31 +75,28 @@ func (r *diffReader) endsHunk(c counts, old, fresh int) bool {
 		if !nextHas(r.lines, r.at, "+++ ") && !nextHas(r.lines, r.at, "@@") {
 			return false
 		}
-		return !r.countsReach(c, old, fresh)
+		return !wanted
 	case bytes.HasPrefix(l, []byte("+++ ")):
-		return nextHas(r.lines, r.at, "@@") && !r.countsReach(c, old, fresh)
+		return nextHas(r.lines, r.at, "@@") && !wanted
 	}
 	return false
 }
 
-// countsReach says whether taking all lines to the next hunk header gives
-// exactly the stated counts.
-func (r *diffReader) countsReach(c counts, old, fresh int) bool {
-	if !c.stated || (old == c.old && fresh == c.new) {
-		return false
-	}
-	for i := r.at; i < len(r.lines); i++ {
+// countsReach says whether taking lines up to the next hunk header at the most
+// gives exactly the stated counts.
+func (r *diffReader) countsReach(c counts) bool {
+	var old, fresh int
+	for i := r.at; c.stated && i < len(r.lines); i++ {
 		l := r.lines[i]
-		if old == c.old && fresh == c.new {
-			return true
-		}
 		if bytes.HasPrefix(l, []byte("@@")) || bytes.HasPrefix(l, []byte("diff --git ")) {
 			break
 		}
 		o, n := sideOf(l)
-		old, fresh = old+o, fresh+n
+		if old, fresh = old+o, fresh+n; old > c.old || fresh > c.new || old == c.old && fresh == c.new {
+			break
+		}
 	}
-	return old == c.old && fresh == c.new
+	return c.stated && old == c.old && fresh == c.new
 }
 
 // trimTail drops what follows the last marked line when a blank line shows
@@ -111,13 +110,14 @@ func trimTail(lines [][]byte, c counts) [][]byte {
 		if !blank(lines[i]) {
 			continue
 		}
-		rest := lines[:i]
-		for k := i; k < len(lines) && blank(lines[k]); k++ {
-			if old, fresh := sidesOf(lines[:k+1]); c.stated && old == c.old && fresh == c.new {
+		old, fresh := sidesOf(lines[:i])
+		for k := i; c.stated && k < len(lines) && blank(lines[k]); k++ {
+			o, n := sideOf(lines[k])
+			if old, fresh = old+o, fresh+n; old == c.old && fresh == c.new {
 				return lines[:k+1]
 			}
 		}
-		return rest
+		return lines[:i]
 	}
 	return lines
 }

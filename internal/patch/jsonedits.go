@@ -283,7 +283,8 @@ func (j *jsonReader) body(m map[string]any, body string) error {
 	if hasNUL(body) {
 		return refuse(GateDecode, ReasonNUL, "", "a file holds a NUL character")
 	}
-	if inner := newAnswer([]byte(body), j.a.opts); wrapped(inner) {
+	// A file may be full of fences: only an answer is bounded in them.
+	if inner, err := newAnswer([]byte(body), j.a.opts); err == nil && wrapped(inner) {
 		return j.nested(m, body)
 	}
 	name, err := j.path(m)

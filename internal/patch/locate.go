@@ -3,6 +3,7 @@ package patch
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -216,10 +217,19 @@ func rarest(lines [][]byte) int {
 func settle(path string, s *source, v variant, t tier, found []int) ([]edit, string, *Error) {
 	h := v.hunk
 	note := joinNotes(v.note, t.String())
-	if len(found) > 1 && len(h.Anchors) > 0 {
-		if below := s.below(h.Anchors, found); len(below) > 0 {
-			found = below
+	if from, to, ok := s.below(h.Anchors); ok {
+		inside := slices.DeleteFunc(slices.Clone(found), func(i int) bool { return i < from || i >= to })
+		switch {
+		case len(inside) > 0 && len(found) > 1:
+			found = inside
 			note = joinNotes(note, "placed by its heading")
+		case len(inside) > 0:
+		case h.Start == 0 && found[len(found)-1]+len(h.old()) <= from:
+			return nil, "", refuse(GatePlace, ReasonNoMatch, path,
+				"the quoted lines are not below %q in %s but above it, at line %d; quote the lines of the place you mean",
+				bytes.TrimSpace(h.Anchors[len(h.Anchors)-1]), path, found[0]+1)
+		default:
+			note = joinNotes(note, "the lines are not below the stated heading")
 		}
 	}
 	if len(found) > 1 && h.Counted && h.Start > 0 && t <= tierText {
@@ -257,29 +267,24 @@ func joinNotes(a, b string) string {
 	return a + "; " + b
 }
 
-// below keeps the matches inside the block that the last anchor opens. An
-// anchor that is not unique says nothing.
-func (s *source) below(anchors [][]byte, found []int) []int {
-	from, to := 0, s.size()
+// below is the block that the last anchor opens. An anchor that is not unique
+// says nothing.
+func (s *source) below(anchors [][]byte) (from, to int, ok bool) {
+	from, to = 0, s.size()
 	for _, a := range anchors {
+		key := fold(a)
 		at, n := -1, 0
 		for i := from; i < to; i++ {
-			if bytes.Equal(s.folds()[i], fold(a)) {
+			if bytes.Equal(s.folds()[i], key) {
 				at, n = i, n+1
 			}
 		}
 		if n != 1 {
-			return nil
+			return 0, 0, false
 		}
 		from, to = at, s.blockEnd(at, to)
 	}
-	var out []int
-	for _, i := range found {
-		if i >= from && i < to {
-			out = append(out, i)
-		}
-	}
-	return out
+	return from, to, len(anchors) > 0
 }
 
 // blockEnd is the first line after at that is not indented deeper.

@@ -40,6 +40,10 @@ const FinishStop = "stop"
 // MaxAnswer is the size in bytes above which an answer is refused unread.
 const MaxAnswer = 8 << 20
 
+// MaxFiles is the number of files above which an answer is refused: nobody
+// reads a fix of more, and each takes a parser's time.
+const MaxFiles = 200
+
 // Options tell Decode what is known about an answer besides its text.
 type Options struct {
 	// Format is one of the Format constants; empty means FormatAuto.

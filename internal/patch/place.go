@@ -3,8 +3,8 @@ package patch
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"sort"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -221,13 +221,18 @@ func applyHunks(path string, old []byte, hunks []Hunk) ([]byte, []string, error)
 		pending []edit
 		notes   []string
 	)
+	hunks = unlike(hunks)
+	nths, alls := repeats(hunks)
 	for i := range hunks {
-		nth, all := repeats(hunks, i)
+		nth, all := nths[i], alls[i]
 		edits, note, err := locate(path, base, &hunks[i], nth, all)
 		if err != nil && hunks[i].Sequential && len(pending) > 0 && reasonOf(err) == ReasonNoMatch {
 			mid, serr := splice(path, base.data, pending)
 			if serr != nil {
 				return nil, nil, serr
+			}
+			if err := keepsEncoding(path, old, pending); err != nil {
+				return nil, nil, err
 			}
 			base, pending = newSource(mid), nil
 			edits, note, err = locate(path, base, &hunks[i], nth, all)
@@ -244,10 +249,8 @@ func applyHunks(path string, old []byte, hunks []Hunk) ([]byte, []string, error)
 	if err != nil {
 		return nil, nil, err
 	}
-	if !utf8.Valid(old) {
-		if err := keepsEncoding(path, old, pending); err != nil {
-			return nil, nil, err
-		}
+	if err := keepsEncoding(path, old, pending); err != nil {
+		return nil, nil, err
 	}
 	if hadBOM {
 		out = append(bytes.Clone(bom), out...)
@@ -255,25 +258,50 @@ func applyHunks(path string, old []byte, hunks []Hunk) ([]byte, []string, error)
 	return out, notes, nil
 }
 
-// repeats counts the hunks that are the same as hunk i: those before it, and
+// repeats counts the hunks that are the same as each hunk: those before it, and
 // all of them. An answer that says the same edit once for each place means all
 // the places; where there is but one, it has said it twice.
-func repeats(hunks []Hunk, i int) (nth, all int) {
-	for k := range hunks {
-		if hunks[k].same(&hunks[i]) {
-			all++
-			if k < i {
-				nth++
-			}
-		}
+func repeats(hunks []Hunk) (nth, all []int) {
+	nth, all = make([]int, len(hunks)), make([]int, len(hunks))
+	keys, count := make([]string, len(hunks)), map[string]int{}
+	for i := range hunks {
+		keys[i] = hunks[i].key()
+		nth[i] = count[keys[i]]
+		count[keys[i]]++
+	}
+	for i, k := range keys {
+		all[i] = count[k]
 	}
 	return nth, all
 }
 
-// same compares what two hunks look for and what they write.
-func (h *Hunk) same(o *Hunk) bool {
-	return h.Literal == o.Literal && bytes.Equal(h.Search, o.Search) && bytes.Equal(h.Replace, o.Replace) &&
-		slices.EqualFunc(h.Lines, o.Lines, func(a, b Line) bool { return a.Kind == b.Kind && bytes.Equal(a.Text, b.Text) })
+// unlike leaves out the hunks that state the same edit of the same place again:
+// a diff that is printed twice means one edit. Without a line number or heading
+// the place is not stated, and each may mean another one.
+func unlike(hunks []Hunk) []Hunk {
+	out, seen := make([]Hunk, 0, len(hunks)), map[string]bool{}
+	for i := range hunks {
+		h := &hunks[i]
+		if h.Start > 0 || len(h.Anchors) > 0 {
+			k := fmt.Sprintf("%d %q %s", h.Start, h.Anchors, h.key())
+			if seen[k] {
+				continue
+			}
+			seen[k] = true
+		}
+		out = append(out, *h)
+	}
+	return out
+}
+
+// key is what a hunk looks for and what it writes: equal for equal edits.
+func (h *Hunk) key() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%t %q %q", h.Literal, h.Search, h.Replace)
+	for _, l := range h.Lines {
+		fmt.Fprintf(&b, "\n%c%s", l.Kind, l.Text)
+	}
+	return b.String()
 }
 
 // describe says which of several hunks failed and that the others matched.
@@ -317,6 +345,9 @@ func mentionsBOM(hunks []Hunk) bool {
 // keepsEncoding refuses to write UTF-8 into a file that is something else,
 // unless the file holds the same line already.
 func keepsEncoding(path string, old []byte, edits []edit) *Error {
+	if utf8.Valid(old) {
+		return nil
+	}
 	for _, e := range edits {
 		for line := range bytes.Lines(e.text) {
 			line = bytes.TrimRight(line, "\r\n")

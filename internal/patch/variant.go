@@ -137,9 +137,10 @@ func locateText(path string, s *source, h *Hunk, nth, all int) ([]edit, *Error) 
 		}
 		return []edit{trimEdit(s.data, edit{found[0], found[0] + len(h.Search), text})}, nil
 	}
-	at := make([]int, len(found))
+	at, line, from := make([]int, len(found)), 0, 0
 	for i, f := range found {
-		at[i] = s.lineAt(f)
+		line += bytes.Count(s.data[from:f], []byte("\n"))
+		at[i], from = line, f
 	}
 	return nil, ambiguous(path, s, &Hunk{}, at)
 }
@@ -153,10 +154,6 @@ func trimEdit(data []byte, e edit) edit {
 		e.to, e.text = e.to-1, e.text[:len(e.text)-1]
 	}
 	return e
-}
-
-func (s *source) lineAt(offset int) int {
-	return bytes.Count(s.data[:offset], []byte("\n"))
 }
 
 func (s *source) crlfAt(offset int) bool {
