@@ -56,6 +56,8 @@ type check struct {
 	// targets are the files of in.Targets, with those in its folders.
 	targets []string
 
+	// tree is the base's names as scope looks them up.
+	tree       treeNames
 	draft      patch.Draft
 	files      []*file
 	candidate  run.Candidate

@@ -16,6 +16,7 @@ import (
 // that of the real file: an edit of a link is one of the file it leads to.
 func (c *check) scope() *refusal {
 	names := map[string]string{}
+	c.tree = namesOf(c.in.Base.Paths())
 	for i := range c.draft.Files {
 		f := &c.draft.Files[i]
 		for _, p := range []*string{&f.Path, &f.MoveTo} {
@@ -61,6 +62,28 @@ func (c *check) possible() *refusal {
 	return nil
 }
 
+// treeNames are the folders of a tree, and its files by their names without case.
+type treeNames struct {
+	folders map[string]bool
+	folded  map[string]string
+}
+
+func namesOf(paths []string) treeNames {
+	n := treeNames{map[string]bool{}, map[string]string{}}
+	for _, p := range paths {
+		if _, ok := n.folded[fold(p)]; !ok {
+			n.folded[fold(p)] = p
+		}
+		for d := path.Dir(p); !n.folders[d]; d = path.Dir(d) {
+			n.folders[d] = true
+		}
+	}
+	return n
+}
+
+// fold is the same for names that differ in case alone.
+func fold(p string) string { return strings.ToLower(strings.ToUpper(p)) }
+
 // actual is the path that a change of p writes. A link itself is neither removed
 // nor moved.
 func (c *check) actual(p string, moves bool) (string, *refusal) {
@@ -71,7 +94,7 @@ func (c *check) actual(p string, moves bool) (string, *refusal) {
 	switch {
 	case err != nil:
 		return "", refuse(GatePaths, "barred", "%s may not be written: %v", p, err)
-	case slices.ContainsFunc(c.in.Base.Paths(), func(q string) bool { return below(actual, q) }):
+	case c.tree.folders[actual]:
 		return "", refuse(GatePaths, "barred", "%s is a folder and may not be written", p)
 	case actual == p:
 		return p, nil
@@ -98,10 +121,8 @@ func (c *check) admit(p string) *refusal {
 		return nil
 	}
 	if _, exists := c.in.Base.Read(p); !exists {
-		for _, known := range c.in.Base.Paths() {
-			if strings.EqualFold(known, p) {
-				return refuse(GatePaths, "wrong_case", "there is no %s; the file is %s", p, known)
-			}
+		if known, ok := c.tree.folded[fold(p)]; ok {
+			return refuse(GatePaths, "wrong_case", "there is no %s; the file is %s", p, known)
 		}
 	}
 	if why, ok := rubbish(p); ok {
