@@ -26,7 +26,9 @@ func token(name, expr string, hints ...string) pattern {
 
 // patterns is the table, the more telling ones first.
 var patterns = append([]pattern{
-	token("private key", `-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:[\s\S]*?-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|(?:(?:\s|\\[nr])*[A-Za-z0-9+/=]{16,})*)`, "private key"),
+	// The text of a key holds no five hyphens, so that the search for its end
+	// does not go beyond the next key.
+	token("private key", `-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:(?:-{0,4}[^-])*?-{5,}END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|(?:(?:\s|\\[nr])*[A-Za-z0-9+/=]{16,})*)`, "private key"),
 	token("nats seed", `\bS[UAONCX][A-Z2-7]{56}\b`, "s"),
 	token("anthropic key", `\bsk-ant-[A-Za-z0-9_-]{16,}`, "sk-ant-"),
 	{
