@@ -141,11 +141,8 @@ func (r *reading) other(s reads, i int, c byte) (next, late reads) {
 	if c == '\\' && s&(asSingle|asDouble|asTemplate|asDollar|asRegexp|asClass) != 0 {
 		return 0, s&^asDollar | s&asDollar>>1
 	}
-	switch s {
-	case asLine, asSingle, asDouble, asRegexp, asClass:
-		if c == '\n' || r.script && r.separator(i, c) {
-			return asCode, 0
-		}
+	if s&(asLine|asSingle|asDouble|asRegexp|asClass) != 0 && (c == '\n' || r.script && r.separator(i, c)) {
+		return asCode, 0
 	}
 	switch {
 	case s == asBlock && c == '*' && r.at(i+1) == '/':
@@ -424,7 +421,9 @@ func (r *reading) tag(i int, from reads, sure bool) {
 
 // after is the first byte behind i that is not blank.
 func (r *reading) after(i int) (c byte, at int) {
-	for i++; i < len(r.src) && r.src[i] <= ' '; i++ {
+	i++
+	for i < len(r.src) && r.src[i] <= ' ' {
+		i++
 	}
 	return r.at(i), i
 }
