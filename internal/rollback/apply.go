@@ -222,7 +222,7 @@ func planEdit(c run.Change, actual string, now found) (edit, bool, error) {
 	case now.Mode&setID != 0:
 		return edit{}, false, unsafePath(c.Path, "runs with the rights of its owner (set-id)")
 	}
-	e := edit{Path: name(actual), From: now.content, To: content{SHA: c.New, Mode: newMode(c, now)}}
+	e := edit{Path: name(actual), Linked: actual != c.Path, From: now.content, To: content{SHA: c.New, Mode: newMode(c, now)}}
 	if e.To.absent() {
 		e.To = content{}
 	}

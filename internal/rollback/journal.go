@@ -37,6 +37,9 @@ type edit struct {
 	From content `json:"from"`
 	To   content `json:"to"`
 	Temp string  `json:"temp"`
+	// Linked is true when the change named another path, which led here by a
+	// link.
+	Linked bool `json:"linked,omitempty"`
 }
 
 type batchKind string
@@ -185,6 +188,22 @@ func (h history) known() map[string][]content {
 	for _, b := range h.batches {
 		for _, e := range b.Edits {
 			out[string(e.Path)] = append(out[string(e.Path)], e.From, e.To)
+		}
+	}
+	return out
+}
+
+// behind maps every path that was first written through a link to what stood
+// there before.
+func (h history) behind() map[string]content {
+	out, seen := map[string]content{}, map[string]bool{}
+	for _, b := range h.batches {
+		for _, e := range b.Edits {
+			if p := string(e.Path); !seen[p] {
+				if seen[p] = true; e.Linked && b.Kind == applying {
+					out[p] = e.From
+				}
+			}
 		}
 	}
 	return out

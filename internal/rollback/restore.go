@@ -68,12 +68,12 @@ func (p Project) prove(ctx context.Context, base Manifest, h history, report *Re
 		return err
 	}
 	report.After = after.Hash()
-	known := h.known()
+	known, behind := h.known(), h.behind()
 	var wrong []string
 	for _, q := range base.Differs(after) {
 		switch {
 		case slices.Contains(report.Conflicts, q):
-		case givenBack(base, after, q, known[q]):
+		case givenBack(base, after, q, behind[q]):
 			report.Foreign = append(report.Foreign, q)
 		case known[q] != nil:
 			wrong = append(wrong, q)
@@ -89,11 +89,10 @@ func (p Project) prove(ctx context.Context, base Manifest, h history, report *Re
 
 // givenBack reports whether the user's own file stands at a path again that
 // the base does not have and the run wrote.
-func givenBack(base, after Manifest, p string, known []content) bool {
+func givenBack(base, after Manifest, p string, behind content) bool {
 	_, ours := base.Lookup(p)
 	e, there := after.Lookup(p)
-	return !ours && there && len(known) > 0 && !known[0].absent() &&
-		e.Type == TypeFile && e.SHA256 == known[0].SHA && e.Mode == known[0].Mode&0o777
+	return !ours && there && !behind.absent() && e.Type == TypeFile && e.SHA256 == behind.SHA && e.Mode == behind.Mode&0o777
 }
 
 // look scans the project whatever the user made of it.
@@ -163,7 +162,7 @@ type restorePlan struct {
 
 func (s *session) planRestore(ctx context.Context, base Manifest) (restorePlan, error) {
 	var plan restorePlan
-	known := s.j.known()
+	known, behind := s.j.known(), s.j.behind()
 	for _, p := range slices.Sorted(maps.Keys(known)) {
 		if err := ctx.Err(); err != nil {
 			return plan, err
@@ -172,7 +171,7 @@ func (s *session) planRestore(ctx context.Context, base Manifest) (restorePlan, 
 		if err != nil {
 			return plan, &Error{Kind: KindUnreadable, Paths: []string{p}, Err: err}
 		}
-		want, ok := wanted(base, p, known[p])
+		want, ok := wanted(base, p, known[p], behind[p])
 		e, verdict := decide(now, want, known[p])
 		if !ok {
 			verdict = keep
@@ -189,13 +188,12 @@ func (s *session) planRestore(ctx context.Context, base Manifest) (restorePlan, 
 }
 
 // wanted is the state of a path in the base; false when the base holds
-// something there that Apply never edits. A path that the base does not have
-// is what it was before the run first wrote there: absent, or a file of the
-// user's that came to stand behind a link.
-func wanted(base Manifest, p string, known []content) (content, bool) {
+// something there that Apply never edits. What the base does not have was
+// absent, unless the user's own file came to stand there, behind a link.
+func wanted(base Manifest, p string, known []content, behind content) (content, bool) {
 	e, ok := base.Lookup(p)
 	if !ok {
-		return known[0], true
+		return behind, true
 	}
 	want := content{SHA: e.SHA256, Mode: e.Mode}
 	for _, c := range known {
