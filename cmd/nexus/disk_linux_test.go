@@ -16,8 +16,8 @@ import (
 // on. It ends and says so; with room again the next heal gets the folder right.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
-	for _, left := range []int{1, 150, 250, 280, 310, 340} {
-		for _, mode := range modes {
+	for i, left := range []int{1, 150, 250, 280, 310, 340} {
+		for _, mode := range modes[i%2 : i%2+1] {
 			t.Run(strconv.Itoa(left)+"_KiB/"+mode.name, func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t)

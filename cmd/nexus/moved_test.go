@@ -14,7 +14,7 @@ import (
 )
 
 // movesSampled is how many points lie between two that `make test` tries.
-const movesSampled = 5
+const movesSampled = 7
 
 // TestMovedAfterAKill: a delivery is killed, the user changes another file, and
 // the folder is healed again. What the killed one wrote is never taken for the

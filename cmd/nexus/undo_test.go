@@ -21,6 +21,9 @@ func TestUndo(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{"modify": fenced(calcFixed), "create": created} {
 		for _, kill := range []string{"", "rollback.journal.begin.after", "rollback.swap.after", "rollback.clear.before"} {
+			if name == "modify" && kill != "" {
+				continue // a create has every kind of effect
+			}
 			t.Run(name+"/"+kill, func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t)
