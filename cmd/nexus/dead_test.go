@@ -46,7 +46,7 @@ func TestDeadLetterIsMended(t *testing.T) {
 
 	list := w.nexus("dead", "ls")
 	require.Regexp(t, `(?m)^ID +CATEGORY +AT +RUN +REASON$`, list.out)
-	require.Regexp(t, `(?m)^`+id+` +poison .*dir`, list.out)
+	require.Regexp(t, `(?m)^`+id+` +poison .*unknown field "folder"`, list.out)
 	shown := w.nexus("dead", "show", id)
 	require.Zero(t, shown.exit, shown.err)
 	require.Contains(t, shown.out, `"folder"`)
@@ -54,7 +54,7 @@ func TestDeadLetterIsMended(t *testing.T) {
 
 	again := w.nexus("dead", "requeue", id)
 	require.Equal(t, 1, again.exit)
-	require.Contains(t, again.err, "dir")
+	require.Contains(t, again.err, "folder")
 	require.Contains(t, again.err, "letter "+id+" is kept")
 
 	w.write(w.dir, "same.sh", "exit 0\n")
