@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -60,12 +59,9 @@ func (c *undoCmd) Run(ctx context.Context, e *env) error {
 		if err != nil {
 			return err
 		}
-		if err := cfg.Claims.Hold(s.Task.Dir, rollback.Claim{Run: s.ID, State: cfg.State}); err != nil {
-			return err
-		}
-		tree, err := agents.Undeliver(ctx, cfg.State, s, b.Artifacts())
-		if err = errors.Join(undoError(s, err), cfg.Claims.Release(s.ID)); err != nil {
-			return err
+		tree, err := agents.Undeliver(ctx, cfg.State, cfg.Claims, s, b.Artifacts())
+		if err != nil {
+			return undoError(s, err)
 		}
 		note.Undone, note.By, note.At = true, by, time.Now().UTC()
 		if err := b.Note(ctx, note); err != nil {

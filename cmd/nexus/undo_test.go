@@ -54,6 +54,45 @@ func TestUndo(t *testing.T) {
 	}
 }
 
+// TestHealAfterAKilledUndo: an undo that was killed in the middle, and is not
+// repeated, is taken back by the next command; nothing stays half undone.
+func TestHealAfterAKilledUndo(t *testing.T) {
+	t.Parallel()
+	for kill, next := range map[string]string{
+		"rollback.stage.sync.after": "heal", "rollback.swap.after": "run",
+		"rollback.clear.before": "heal", "rollback.journal.close.after": "heal",
+	} {
+		t.Run(kill+"/"+next, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.script(answer(created))
+			dir := w.project("calc")
+			before := w.tree(dir)
+			sum, r := w.heal(dir, modes[0].args...)
+			require.Equal(t, run.Approved, sum.State, "%s\n%s", r.out, r.err)
+			fixed := w.tree(dir)
+			r = w.with([]string{fault.EnvKill + "=" + kill}, "undo", sum.Run)
+			require.Equal(t, -1, r.exit, "%s%s", r.out, r.err)
+			if next == "run" { // of another folder
+				_, r = w.heal(w.project("other"), "--source", "engine")
+				require.Zero(t, r.exit, r.err)
+			} else if kill != "rollback.journal.close.after" {
+				_, r = w.heal(dir, modes[0].args...)
+				require.Zero(t, r.exit, "%s\n%s", r.out, r.err)
+			} else { // it was complete: the bug is there again
+				_, r = w.heal(dir, "--source", "engine", "--dry-run")
+				require.Zero(t, r.exit, "%s\n%s", r.out, r.err)
+			}
+			want := fixed
+			if kill == "rollback.journal.close.after" {
+				want = before
+			}
+			require.Equal(t, want, w.tree(dir))
+			w.clean(dir)
+		})
+	}
+}
+
 // TestUndoRefuses: what somebody changed since is never overwritten, and then
 // nothing is written at all; a run that wrote nothing cannot be undone.
 func TestUndoRefuses(t *testing.T) {

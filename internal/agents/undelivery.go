@@ -11,12 +11,13 @@ import (
 
 // Undeliver takes back what an approved run wrote to its folder, all of it or
 // nothing: a path that somebody changed since is a rollback.Error of KindDrift.
-// It may be repeated, and goes on where it was killed. It returns the folder's
-// tree hash afterwards, which is that of s.Origin when nothing else changed
-// since the delivery.
+// It may be repeated, and goes on where it was killed; Abandon ends one that was
+// killed otherwise. It returns the folder's tree hash afterwards, which is that
+// of s.Origin when nothing else changed since the delivery.
 //
-// The caller holds a claim on the folder.
-func Undeliver(ctx context.Context, state string, s run.State, store rollback.Blobs) (after string, err error) {
+// It claims the folder for the run meanwhile: a *rollback.BusyError says that
+// another run works there, KindBusy that somebody undoes this one.
+func Undeliver(ctx context.Context, state string, claims rollback.Claims, s run.State, store rollback.Blobs) (after string, err error) {
 	won, _ := s.Winner()
 	if s.Ended == nil || s.Ended.State != run.Approved || s.Deliver == nil || s.Deliver.Delivered != run.DeliverApply || won == nil {
 		return "", fmt.Errorf("run %s wrote nothing to its folder", s.ID)
@@ -27,6 +28,11 @@ func Undeliver(ctx context.Context, state string, s run.State, store rollback.Bl
 		return "", err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
+	// The lock comes first: who has not got it must not release the claim.
+	if err := claims.Hold(dir, rollback.Claim{Run: s.ID, State: state}); err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, claims.Release(s.ID)) }()
 	if err := (projects{state: state}).of(s.ID, dir).Apply(ctx, inverse(won.Changes), store); err != nil {
 		return "", err
 	}
@@ -35,6 +41,17 @@ func Undeliver(ctx context.Context, state string, s run.State, store rollback.Bl
 		return "", err
 	}
 	return m.Hash(), nil
+}
+
+// Abandon takes back what a killed Undeliver left half done in the folder of a
+// run that was delivered.
+func Abandon(ctx context.Context, state, runID, dir string, store rollback.Blobs) (err error) {
+	unlock, err := rollback.Lock(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	return projects{state: state}.of(runID, dir).Abandon(ctx, store)
 }
 
 // inverse are the changes that lead back.

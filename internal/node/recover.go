@@ -128,13 +128,25 @@ func (n *Node) releaseSettled(ctx context.Context) error {
 		}
 		s, err := n.state(ctx, c.Run)
 		if err == nil && s.Settled != nil && s.Settled.Proven {
-			err = n.cfg.Claims.Release(c.Run)
+			err = n.free(ctx, s)
 		}
 		if err != nil {
 			n.cfg.Log.Warn().Err(err).Str("run", c.Run).Msg("the folder's claim was not released")
 		}
 	}
 	return nil
+}
+
+// free gives the folder of a settled run back. An undo of the run that was
+// killed in the middle is taken back first: nothing stays half done.
+func (n *Node) free(ctx context.Context, s run.State) error {
+	if s.Ended.State == run.Approved && exists(s.Task.Dir) {
+		if err := agents.Abandon(ctx, n.cfg.State, s.ID, s.Task.Dir, n.client.Artifacts()); err != nil {
+			return fmt.Errorf("an undo of run %s was killed in the middle, and %s cannot be put right: %w; 'nexus undo %s' completes it",
+				s.ID, s.Task.Dir, err, s.ID)
+		}
+	}
+	return n.cfg.Claims.Release(s.ID)
 }
 
 // Restore takes back what a settled run could not take back itself, and gives

@@ -76,6 +76,8 @@ func (h *Heal) resume(ctx context.Context, own string, prev rollback.Claim) (run
 		if err == nil && s.Settled != nil && !s.Settled.Proven {
 			err = h.node.Restore(ctx, s)
 		}
+	default:
+		err = h.node.free(ctx, s)
 	}
 	if err != nil {
 		return run.State{}, err

@@ -53,6 +53,32 @@ func (p Project) Apply(ctx context.Context, changes []run.Change, blobs Blobs) (
 	return s.finish(ctx, b, contents)
 }
 
+// Abandon takes an Apply back that was killed in the middle, and what it left
+// beside its paths. One that was completed stays, as does what the user wrote
+// since. Without a journal there is nothing to do.
+func (p Project) Abandon(ctx context.Context, blobs Blobs) (err error) {
+	if err := p.check(); err != nil {
+		return err
+	}
+	if h, err := readHistory(p.Journal); err != nil || h.good == 0 {
+		return err
+	}
+	s, err := p.start(blobs)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	if _, err := s.tree.settle(s.j.history, p.Saved); err != nil {
+		return err
+	}
+	if b := s.j.open(); b != nil {
+		if err := s.revert(ctx, b, b.Edits); err != nil {
+			return s.stuck(err)
+		}
+	}
+	return nil
+}
+
 // contents reads every new content, and proves that every base could be read
 // again by Restore.
 func (p Project) contents(ctx context.Context, changes []run.Change, blobs Blobs) (map[string][]byte, error) {
