@@ -45,10 +45,7 @@ func (h *Heal) watch(ctx context.Context, id string, show func(run.Event, run.St
 		if s.N == 1 && h.course.isStopped() {
 			h.order(ctx, id) // the order that came before the run may be lost
 		}
-		stuck.Reset(math.MaxInt64)
-		if at := s.Overdue(); !at.IsZero() {
-			stuck.Reset(time.Until(at))
-		}
+		stuck.Reset(untilStuck(s, time.Now()))
 		if s.Settled != nil && !s.Closed {
 			time.AfterFunc(closingWait, func() { cancel(errLate) })
 		}
@@ -65,6 +62,19 @@ func (h *Heal) watch(ctx context.Context, id string, show func(run.Event, run.St
 		return last, cause
 	}
 	return last, err
+}
+
+// replayTime is how long the events of a log that exist already may take to
+// come: until then nobody knows whether an old run goes on.
+const replayTime = 30 * time.Second
+
+// untilStuck is how long to wait after a state for the next one.
+func untilStuck(s run.State, now time.Time) time.Duration {
+	at := s.Overdue()
+	if at.IsZero() {
+		return math.MaxInt64
+	}
+	return max(at.Sub(now), replayTime)
 }
 
 // errStuck says that a run is not ended by its own limits: nothing can be

@@ -101,7 +101,7 @@ func (c Claims) acquire(dir string, claim Claim, takeOver bool) (prev *Claim, er
 				continue
 			}
 			dead := old.dead(claim)
-			if dead && !old.sameFolder(claim) && !exists(old.Dir) {
+			if dead && !old.sameFolder(claim) && gone(old.Dir) {
 				continue // its folder is gone or elsewhere: nothing below or above is in its way
 			}
 			if old.Run == claim.Run && old.sameFolder(claim) {
@@ -218,6 +218,12 @@ func inode(dir string) (Inode, error) {
 		return Inode{}, &Error{Kind: KindUnreadable, Detail: dir, Err: err}
 	}
 	return Inode{Dev: uint64(st.Dev), Ino: st.Ino, Born: born(dir)}, nil //nolint:unconvert // Dev is no uint64 everywhere
+}
+
+// gone reports whether nothing of that name is there, for sure.
+func gone(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)
 }
 
 type driver struct {
