@@ -60,26 +60,7 @@ func main() {
 // execute is the command from its arguments to its exit status.
 func execute(ctx context.Context, args []string, out, errs io.Writer) int {
 	var c cli
-	shown := false
-	parser, err := kong.New(&c, kong.Name("agents"), kong.Description(description()), kong.Writers(out, errs),
-		kong.Vars{"version": node.VersionLine("agents")},
-		kong.Exit(func(int) { shown = true }), kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}))
-	if err == nil {
-		_, err = parser.Parse(args)
-	}
-	switch {
-	case shown:
-		return 0
-	case err != nil:
-		err = fmt.Errorf("%w; see 'agents --help'", err)
-	default:
-		err = c.run(ctx, out, errs)
-	}
-	if err != nil {
-		fmt.Fprintln(errs, "agents:", err)
-		return 1
-	}
-	return 0
+	return node.Execute("agents", description(), &c, func() error { return c.run(ctx, out, errs) }, args, out, errs)
 }
 
 func (c *cli) run(ctx context.Context, out, errs io.Writer) (err error) {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
 
 	"github.com/alecthomas/kong"
 	"github.com/rs/zerolog"
@@ -56,26 +55,7 @@ func main() {
 // execute is the command from its arguments to its exit status.
 func execute(ctx context.Context, args []string, out, errs io.Writer) int {
 	var c cli
-	shown := false
-	parser, err := kong.New(&c, kong.Name("gateway"), kong.Description(description), kong.Writers(out, errs),
-		kong.Vars{"version": node.VersionLine("gateway")},
-		kong.Exit(func(int) { shown = true }), kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}))
-	if err == nil {
-		_, err = parser.Parse(args)
-	}
-	switch {
-	case shown:
-		return 0
-	case err != nil:
-		err = fmt.Errorf("%w; see 'gateway --help'", err)
-	default:
-		err = c.serve(ctx, out, errs)
-	}
-	if err != nil {
-		fmt.Fprintln(errs, "gateway:", strings.TrimPrefix(err.Error(), "gateway: "))
-		return 1
-	}
-	return 0
+	return node.Execute("gateway", description, &c, func() error { return c.serve(ctx, out, errs) }, args, out, errs)
 }
 
 // serve runs the gateway until ctx ends or the bus is gone.

@@ -193,6 +193,18 @@ func TestStateFolderIsANewOne(t *testing.T) {
 	require.Empty(t, p.claims())
 }
 
+// started runs a heal, which must not fail, beside the test.
+func started(t *testing.T, h *Heal) <-chan run.Summary {
+	t.Helper()
+	done := make(chan run.Summary, 1)
+	go func() {
+		sum, err := h.Run(t.Context())
+		assert.NoError(t, err)
+		done <- sum
+	}()
+	return done
+}
+
 // TestAttachedHealTakesOver: when the process that runs the bus ends, a heal
 // that waits for its run goes on with it, and shows no event twice; a stop
 // meanwhile still cancels the run.
@@ -204,12 +216,7 @@ func TestAttachedHealTakesOver(t *testing.T) {
 		owner := p.open(func(c *Config) { c.Workers = []run.Worker{run.Snapshot} })
 		require.NoError(t, owner.Start(t.Context(), "", false))
 		h, d := p.heal(p.task())
-		done := make(chan run.Summary, 1)
-		go func() {
-			sum, err := h.Run(t.Context())
-			assert.NoError(t, err)
-			done <- sum
-		}()
+		done := started(t, h)
 		d.until(t, string(run.Test))
 		if stop {
 			hold, err := rollback.Lock(p.dir) // the end of the run has to wait for it
@@ -241,12 +248,7 @@ func TestStopWhileReopening(t *testing.T) {
 	owner := p.open(func(c *Config) { c.NoConductor = true }) // the task stays in the queue
 	require.NoError(t, owner.Start(t.Context(), "", false))
 	h, _ := p.heal(p.task())
-	done := make(chan run.Summary, 1)
-	go func() {
-		sum, err := h.Run(t.Context())
-		assert.NoError(t, err)
-		done <- sum
-	}()
+	done := started(t, h)
 	require.Eventually(t, func() bool {
 		n, err := owner.Bus().QueuedTasks(t.Context())
 		return err == nil && n == 1
